@@ -1,1 +1,1 @@
-"""An HTTP server for a model: a front process takes requests, worker processes run the model. See `tinybench serve`."""
+"""An HTTP server for a model (`tinybench serve`). A front process accepts requests; worker processes run the model."""

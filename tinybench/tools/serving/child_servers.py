@@ -1,4 +1,4 @@
-"""Servers as child processes."""
+"""A context manager that runs `tinybench serve` in child processes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["serving"]
 
 @contextmanager
 def serving(commands: Sequence[Sequence[str]], seconds: float = 60.0) -> Iterator[list[str]]:
-    """Run `tinybench serve` with each of these arguments, on free ports, for the time of the block.
+    """Run one `tinybench serve` for each list of arguments in `commands`, on free ports, while the block runs.
 
-    Yield the URLs when all servers accept requests; ValueError with a server's message if it is not ready within
-    `seconds`.
+    Yield the URLs as soon as all servers accept requests. If a server is not ready within `seconds`, raise ValueError
+    with the server's output.
     """
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     environment = {**os.environ, "PYTHONPATH": path}

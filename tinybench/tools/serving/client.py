@@ -1,4 +1,8 @@
-"""An HTTP client for a served model that sends one request at a time, for probes and for the users of a closed loop."""
+"""An HTTP client for `tinybench serve` that has at most one open request per connection.
+
+The client sends single probes, and the requests of closed-loop load tests. In a closed loop, each simulated user waits
+for the response before sending the next request.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +37,15 @@ __all__ = [
     "sample_bodies",
 ]
 
-MOST_BODIES = 256  # maximum number of different rows, which are sent in rotation
-STAMP = struct.Struct("@ll")  # a timespec
+MOST_BODIES = 256  # maximum number of different request bodies, which are sent in rotation
+STAMP = struct.Struct("@ll")  # C's struct timespec: seconds and nanoseconds
 STAMPED = sys.platform == "linux" and STAMP.size == 16
 SO_TIMESTAMPNS = 35  # Linux, Documentation/networking/timestamping.rst: the kernel reports when bytes arrived
 CLOSED, TIMEOUT = "closed the connection", "no answer in time"
 
 
 class Address(NamedTuple):
-    """A server's address: the Host header, the socket's family and address, and the path before /predict."""
+    """A server's address: the Host header, the socket's family and address, and the URL path before /predict."""
 
     host: str
     family: int
@@ -79,7 +83,7 @@ class Response(NamedTuple):
 
     @property
     def detail(self) -> str:
-        """The response's error message, or else its whole body, in one line of at most 300 characters."""
+        """The response's error message, or the whole body if there is none, as one line of at most 300 characters."""
         try:
             told = json.loads(self.body)["detail"]
         except (ValueError, TypeError, KeyError):
@@ -96,7 +100,7 @@ class ClientConnection:
     """A persistent connection with at most one open request, and a parser for the responses."""
 
     def __init__(self, address: Address, timeout: float) -> None:
-        """Connect to the server. With a timeout of 0, connecting, reading and writing return at once and never wait."""
+        """Connect to the server. With a timeout of 0, connecting, reading and writing never wait."""
         self.socket = socket.socket(address.family, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -115,7 +119,7 @@ class ClientConnection:
         self.complete = self.reusable = False
         self.request: Any = None  # the request that is waiting for its response
         self.unsent: memoryview | bytes = b""
-        self.age = 0.0  # seconds that the last bytes waited in the kernel, which are not the server's time
+        self.age = 0.0  # seconds that the last bytes waited in the kernel, to be subtracted from the response time
 
     def on_body(self, part: bytes) -> None:
         """Store a part of the response body. The parser calls this method."""
@@ -126,7 +130,7 @@ class ClientConnection:
         self.complete, self.reusable = True, self.parser.should_keep_alive()
 
     def receive(self) -> Response | None:
-        """Read available bytes. Return the complete response or the failure, or None if more bytes are to come."""
+        """Read the available bytes. Return the response or a failure, or None if the response is incomplete."""
         try:
             if data := self._read():
                 self.parser.feed_data(data)
@@ -156,7 +160,7 @@ class ClientConnection:
         return data
 
     def ask(self, message: bytes) -> Response:
-        """Send a request and return its response. Each read waits at most for the socket's timeout."""
+        """Send a request and return the response. Each read waits no longer than the socket's timeout."""
         self.reusable = False
         try:
             self.socket.sendall(message)
@@ -168,7 +172,7 @@ class ClientConnection:
 
 
 def message(address: Address, path: str, body: bytes = b"") -> Callable[[object], bytes]:
-    """Return a function that builds a request's bytes from its id: a POST if there is a body, otherwise a GET."""
+    """Return a function that takes a request id and builds the request: a POST if `body` is given, otherwise a GET."""
     head = f"{'POST' if body else 'GET'} {address.path}{path} HTTP/1.1\r\nHost: {address.host}\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -177,14 +181,14 @@ def message(address: Address, path: str, body: bytes = b"") -> Callable[[object]
 
 
 def bodies_of(rows: np.ndarray) -> list[bytes]:
-    """Return JSON request bodies with one row each, for the first `MOST_BODIES` rows."""
+    """Return one JSON request body for each of the first `MOST_BODIES` rows."""
     if rows.ndim < 1 or len(rows) == 0:
         raise ValueError("--data holds no rows to send")
     return [json.dumps({"inputs": [row.tolist()]}).encode() for row in rows[:MOST_BODIES]]
 
 
 def random_rows(model_input: Any, seed: int) -> np.ndarray:
-    """Return 16 random rows for a model input. If its shape is not fixed or its dtype not numeric, raise ValueError."""
+    """Return 16 random rows for a model input. If the input has a free size or is not numeric, raise ValueError."""
     try:
         shape, dtype = [int(size) for size in model_input["shape"]], np.dtype(model_input["dtype"])
     except (TypeError, KeyError, ValueError):
@@ -212,7 +216,10 @@ def ask(address: Address, path: str, body: bytes = b"", timeout: float = 10.0, n
 
 
 def sample_bodies(address: Address, rows: np.ndarray | None, seed: int, timeout: float) -> list[bytes]:
-    """Return request bodies after testing the first one. If the server rejects it, raise ValueError with the reason."""
+    """Return request bodies for `rows`, or for random rows if `rows` is None.
+
+    The first body is sent to the server as a test. If this request fails, raise ValueError with the reason.
+    """
     health = ask(address, "/health", timeout=timeout)
     if health.code == 0:
         raise ValueError(f"{address.url}/health: the server {_did(health)}; is it `tinybench serve`?")
@@ -244,7 +251,7 @@ def _did(answer: Response) -> str:
 
 
 class Users:
-    """The users of a closed loop, each with its own thread and connection, and at most one open request."""
+    """The simulated users of a closed loop. Each has its own thread and connection, and at most one open request."""
 
     def __init__(self, address: Address, bodies: Sequence[bytes], timeout: float) -> None:
         self.address, self.timeout = address, timeout
@@ -255,7 +262,7 @@ class Users:
         self._closed = False
 
     def send(self, number: int) -> bool:
-        """Send a request on this thread's connection. Return True if the status is 200."""
+        """Send request `number` on this thread's connection. Return True if the response has status 200."""
         if self._closed:
             raise SystemExit  # ends only this user's thread
         started, age = time.perf_counter(), 0.0
@@ -279,11 +286,11 @@ class Users:
 
     @property
     def outcomes(self) -> Counter[str]:
-        """The number of requests by outcome."""
+        """The number of requests with each outcome."""
         return Counter(outcome for _, _, outcome in self.sent)
 
     def close(self) -> None:
-        """Stop all users, including those that wait for a response, and close their connections."""
+        """Stop all users, including users who are waiting for a response, and close all connections."""
         self._closed = True
         for connection in self._open:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The server's counters as plain numbers. prometheus_client turns them into text when /metrics is read."""
+"""The server's counters as plain numbers, which prometheus_client formats as text only when /metrics is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Histogram:
         self.total += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Return cumulative buckets in the form of Prometheus: each upper bound, and the number of values up to it."""
+        """Return Prometheus's cumulative buckets: pairs of an upper bound and the number of values up to that bound."""
         found, count = [], 0
         for bound, more in zip([*map(str, self.bounds), "+Inf"], self.counts, strict=True):
             count += more
@@ -33,18 +33,18 @@ class Histogram:
 
 
 class Metrics:
-    """The metrics of a server: requests to /predict, batches and restarts of the workers, and gauges."""
+    """The metrics of a server: requests to /predict, batches, model times, worker restarts, and gauges."""
 
     def __init__(self, gauges: Mapping[str, Callable[[], int]], restarts: Callable[[], int]) -> None:
-        # codes that are exported as 0 from the start do not lose their first increase
+        # Prometheus would miss the first increase of a code that is not exported as 0 from the start
         self.codes = Counter({200: 0, 499: 0, 500: 0, 503: 0})
         self.started = time.time()
         self.request, self.batch, self.model = Histogram(SECONDS), Histogram(SIZES), Histogram(SECONDS)
         self.gauges, self.restarts = gauges, restarts
-        self.more: list[Callable[[], Iterator[Any]]] = []  # collectors of further metrics
+        self.more: list[Callable[[], Iterator[Any]]] = []  # functions that yield further metrics
 
     def on_batch(self, size: int, seconds: float) -> None:
-        """Record a batch that a worker answered: its size, and the model's time in seconds."""
+        """Record the size of a batch that a worker has answered, and the seconds that the model took."""
         self.batch.add(size)
         self.model.add(seconds)
 

@@ -1,4 +1,4 @@
-"""Drift monitoring of a server: requests and answers are recorded, and a separate process analyses them."""
+"""Drift monitoring of a server. The server records requests and answers; a separate process looks for drift in both."""
 
 from __future__ import annotations
 
@@ -25,16 +25,20 @@ from tinybench.tools.serving.model_worker import Facts, end_with
 from tinybench.tools.serving.worker_pool import Job, Pool
 
 DETECTOR = next(iter(DETECTORS))
-LEVEL = 0.01  # false-alarm rate of inputs and of predictions, over the whole run of the server
-WINDOW = 1000  # number of latest rows that PSI compares with the reference
-BACKLOG = 10_000  # rows that may wait; beyond that, the oldest are not compared, and only their answers are counted
-AT_ONCE = 64 * 4096  # rows × features in one analysis, which takes about 0.1 s in the separate process
+LEVEL = 0.01  # probability of a false alarm in a run of the server, for inputs and for predictions each
+WINDOW = 1000  # number of recent rows whose distance from the reference is given by the PSI (see Found)
+BACKLOG = 10_000  # rows that may wait; beyond that, the oldest rows are only counted, not compared
+AT_ONCE = 64 * 4096  # maximum rows × features in one analysis, which takes about 0.1 s in the separate process
 LABELS = 100  # number of labels that /metrics lists by name; all others count as "other"
 
 
 @dataclass
 class Found:
-    """The results so far: answers by label, rows compared; evidence, PSI and alarm of inputs and of predictions."""
+    """The drift results so far.
+
+    `labels` counts the answers by label, and `rows` is the number of compared rows. `evidence`, `psi` (the population
+    stability index) and `alarm` each have one entry for ``"inputs"`` and one for ``"predictions"``.
+    """
 
     labels: dict[str, int] = field(default_factory=dict)
     rows: int = 0
@@ -44,7 +48,7 @@ class Found:
 
 
 class Looker:
-    """The drift analysis in the separate process, with its state between two calls."""
+    """A drift analysis, run in the separate process, that keeps its state between calls."""
 
     def __init__(self, reference: Reference, detector: str = DETECTOR) -> None:
         self.reference, self.detector, self.found = reference, make_detector(detector, reference, LEVEL), Found()
@@ -52,7 +56,10 @@ class Looker:
         self.recent = {what: deque[np.ndarray](maxlen=WINDOW) for what in watched}
 
     def look(self, rows: np.ndarray | None, bodies: list[bytes]) -> Found:
-        """Analyse rows and their answers. Answers beyond those to the rows are only counted by label."""
+        """Add rows and the bodies of their answers to the analysis, and return the results so far.
+
+        Answers without rows, such as all answers if `rows` is None, are only counted by label.
+        """
         found, outputs = self.found, [output for body in bodies for output in json.loads(body)["outputs"]]
         labels = _labels(outputs)
         for label in labels:
@@ -70,7 +77,7 @@ class Looker:
         return found
 
     def _psi(self, what: str) -> float:
-        """Return the largest PSI among the columns of the latest inputs or predictions."""
+        """Return the PSI of the recent predictions, or the largest PSI among the columns of the recent inputs."""
         from tinybench.production import psi  # imported here, as only a server with a reference needs module 16
 
         recent, reference = np.array(self.recent[what]), self.reference
@@ -85,7 +92,7 @@ class Looker:
 
 
 def _labels(outputs: list[Any]) -> list[str]:
-    """Return the label of each output. If the outputs differ in shape, process them one by one."""
+    """Return the label of each output. If the outputs differ in shape, process each output separately."""
     try:
         return labels_of(outputs) if outputs else []
     except ValueError:
@@ -97,7 +104,7 @@ _looker: Looker
 
 def _begin(reference: Reference, detector: str, parent: int) -> None:
     global _looker
-    for name in ("SIGINT", "SIGTERM"):  # both may reach all processes of a terminal; the server ends this one
+    for name in ("SIGINT", "SIGTERM"):  # both may reach every process of a terminal; the server ends this process
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # requests have priority
@@ -112,8 +119,8 @@ def _look(rows: np.ndarray | None, bodies: list[bytes]) -> Found:
 class Drift:
     """A drift monitor that passes requests and answers to a separate process and shows the results on /metrics.
 
-    Recording a request takes only one append to a list. Passing data on wakes threads that compete for the interpreter
-    lock of this process, so this happens only once a second and when /metrics is read.
+    Recording a request only appends it to a queue. Passing data to the separate process wakes threads that compete for
+    the interpreter lock of this process, so data are passed only once a second and when /metrics is read.
     """
 
     def __init__(self, reference: Reference, detector: str = DETECTOR) -> None:
@@ -133,7 +140,7 @@ class Drift:
         self.waiting += len(rows)
 
     def tick(self) -> None:
-        """If no analysis is running, fetch the last result and submit the requests recorded since."""
+        """If no analysis is running, fetch the result of the last one and submit the requests recorded since then."""
         if self.looking is not None and not self.looking.done():
             return
         looking, self.looking = self.looking, None
@@ -148,7 +155,7 @@ class Drift:
 
     def _batch(self) -> tuple[np.ndarray | None, list[bytes]]:
         most, rows, bodies = max(1, AT_ONCE // self.features), list[np.ndarray](), list[bytes]()
-        if self.waiting > BACKLOG:  # skips by arrival, not by content, so the choice is random
+        if self.waiting > BACKLOG:  # skips rows by arrival, so the choice does not depend on their content
             while self.waiting > BACKLOG // 2:
                 asked, body = self.noted.popleft()
                 self.waiting, self.skipped = self.waiting - len(asked), self.skipped + len(asked)
@@ -197,9 +204,9 @@ class Drift:
 
 
 async def reference_for(path: Path, pool: Pool, facts: Facts) -> Reference:
-    """Load a drift reference. For an .npz file without outputs, compute them with the served model.
+    """Load a drift reference. If it is an .npz file without outputs, compute the outputs with the served model.
 
-    If the rows of the reference do not fit the model, raise ValueError.
+    If the rows of the reference and of the model differ in length, raise ValueError.
     """
     if path.suffix != ".npz":
         reference = Reference.load(path)

@@ -1,6 +1,6 @@
-"""Injected faults: a server that is slow, wrong, crashing or slowly drifting, to test whether monitoring detects this.
+"""Faults injected into a server (slow or wrong answers, crashes, drift) to test whether monitoring detects them.
 
-Run as a program, this module is the worker process of such a server.
+When this module is run as a program, it is the worker process of a server with a fault.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ EXAMPLES = "write slow:20ms, wrong:10%, crash:5%, crash:500 or drift:2000, and p
 class Fault(NamedTuple):
     """An injected fault.
 
-    ``kind`` is ``"slow"``, ``"wrong"``, ``"crash"`` or ``"drift"``. ``amount`` is a time in seconds, a proportion, or a
-    number of answers.
+    ``kind`` is ``"slow"``, ``"wrong"``, ``"crash"`` or ``"drift"``. ``amount`` is a time in seconds (slow), a
+    proportion (wrong, crash), or a number of answers (crash, drift).
     """
 
     kind: str
@@ -38,11 +38,12 @@ class Fault(NamedTuple):
 
 
 def parse_fault(text: str) -> Fault:
-    """Parse ``slow:TIME``, ``wrong:SHARE``, ``crash:SHARE or ANSWERS`` or ``drift:ANSWERS``; ``:SEED`` may follow.
+    """Parse ``slow:TIME``, ``wrong:SHARE``, ``crash:SHARE``, ``crash:ANSWERS`` or ``drift:ANSWERS``.
 
-    ``crash:5%`` ends the worker at certain rows, so retrying them does not help. ``crash:500`` ends the worker after
-    500 answers. With ``drift:2000``, the proportion of wrong answers grows with the square of the number of answers
-    given, and all are wrong after 2000. If the text is not a fault, raise ValueError.
+    A seed may follow, as in ``wrong:10%:7``. ``crash:5%`` ends the worker at about 5 % of the rows. The choice depends
+    only on the row and the seed, so a retry does not help. ``crash:500`` ends the worker after 500 answers. With
+    ``drift:2000``, the proportion of wrong answers grows with the square of the number of answers given, until all
+    answers after the first 2000 are wrong. If the text is not a fault, raise ValueError.
     """
     found = re.fullmatch(r"(slow|wrong|crash|drift):(\d+\.?\d*|\.\d+)(%|us|ms|s|)(?::(\d+))?", text.strip())
     if found is None:
@@ -67,7 +68,7 @@ class FaultyModel(Model):
         self.coin, self.given = random.Random(fault.seed), 0
 
     def answer(self, rows: np.ndarray, counts: Sequence[int]) -> list[Answer]:
-        """Answer requests. Wait first if the fault is "slow"; end the process if a "crash" is due."""
+        """Answer requests. If the fault is "slow", wait first. If a "crash" is due, end the process."""
         kind, amount = self.fault.kind, self.fault.amount
         if kind == "slow":
             self.sleep(amount)
@@ -89,7 +90,7 @@ class FaultyModel(Model):
 
 
 def spoilt(answer: Any) -> Any:
-    """Return a wrong answer of the same shape: rotate a list by one place, add 1 to a number, or invert a boolean."""
+    """Return a wrong answer of the same shape: a list rotated by one place, a number plus 1, or an inverted boolean."""
     if isinstance(answer, list) and len(answer) > 1:
         return answer[-1:] + answer[:-1]
     if isinstance(answer, list):

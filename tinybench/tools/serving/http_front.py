@@ -1,4 +1,4 @@
-"""The server's HTTP application. Workers answer /predict; this process answers /health, /metrics and other paths."""
+"""The server's HTTP application. Worker processes answer /predict; this process answers all other paths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tinybench.tools.serving.request_body import Reader, Refused
 from tinybench.tools.serving.trace import Trace
 from tinybench.tools.serving.worker_pool import Job, Pool
 
-LEFT = 499  # the client disconnected before its answer; nginx uses the same code
+LEFT = 499  # status if the client disconnected before the answer; nginx uses the same code
 LONGEST_NAME = 128
 PATHS = {"/predict": "POST", "/health": "GET", "/metrics": "GET"}
 JSON = (b"content-type", b"application/json")
@@ -33,10 +33,10 @@ Submit = Callable[[Job], Awaitable[Answer]]
 
 
 class Front:
-    """The HTTP application. ``submit`` passes a job to the workers and waits for its answer.
+    """The HTTP application. ``submit`` passes a job (one request) to the workers and waits for the answer.
 
-    FastAPI serves every path except /predict. Its layers take about 0.1 ms, a third of the end-to-end time of a small
-    request, and would add nothing to /predict, which bypasses them.
+    FastAPI serves every path except /predict. FastAPI's layers take about 0.1 ms, a third of the end-to-end time of a
+    small request. Requests to /predict bypass FastAPI, because they would not benefit from these layers.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Front:
         self.model_name, self.timeout, self.max_body = name, timeout, max_body
         self.jobs: set[Job] = set()
         self.open, self.draining, self.numbers = 0, False, count(1)
-        self.note: Callable[[Any, bytes], None] | None = None  # receives the rows and answer of each request
+        self.note: Callable[[Any, bytes], None] | None = None  # receives the rows and answer of successful requests
         gauges = {
             "queue_length: Requests that wait for a worker": self.queue_length,
             "requests_open: Requests to /predict without an answer yet": lambda: self.open,
@@ -74,7 +74,7 @@ class Front:
         return JSONResponse({"detail": text}, error.status_code)
 
     async def health(self, request: Request) -> Response:
-        """Return the server's status, model and workers, with code 200 if requests are accepted, otherwise 503."""
+        """Return the status, model, workers and input. The code is 200 if requests are accepted, otherwise 503."""
         workers = sum(worker.introduced for worker in self.pool.workers)
         status = "draining" if self.draining else "ok" if workers else "no worker"
         about: dict[str, Any] = {"status": status, "model": self.model_name, "workers": workers}
@@ -94,7 +94,7 @@ class Front:
         received = scope.get("received") or time.perf_counter()
         connection, job = scope.get("connection"), Job()
         if connection is not None:
-            connection.task = asyncio.current_task()  # is cancelled if the client disconnects
+            connection.task = asyncio.current_task()  # this task is cancelled if the client disconnects
             connection.transport.written = 0.0
         self.open += 1
         name, code, body = "", LEFT, b""
@@ -126,7 +126,7 @@ class Front:
             self._record(job, name, code, body, received, finished or time.perf_counter())
 
     def _record(self, job: Job, name: str, code: int, body: bytes, received: float, finished: float) -> None:
-        """Count a finished request, pass its rows and answer to `note`, and add a row to the trace."""
+        """Count a finished request and add it to the trace. If it succeeded, pass its rows and answer to `note`."""
         self.metrics.codes[code] += 1
         if code == 200:
             self.metrics.request.add(finished - received)

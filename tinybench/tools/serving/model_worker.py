@@ -1,9 +1,10 @@
-"""A worker process with one ONNX Runtime session, which answers the batches that arrive through its standard input.
+"""A worker process with one ONNX Runtime session. It reads batches from standard input and answers on standard output.
 
-A frame is a length, followed by that number of bytes. The worker's first frame describes the model's input, or the
-error if the model cannot be loaded. Then the worker answers each frame with a batch by one frame: the seconds that the
-model took and, for each request, a status and the body of the answer. The worker exits when its standard input closes,
-and therefore also when the front process is killed.
+The worker exchanges frames with the front process, which accepts the HTTP requests. A frame is a length, followed by
+that number of bytes. The worker's first frame describes the model's input or, if the model cannot be loaded, the error.
+After that, each frame from the front process holds a batch, and the worker returns one frame with the answers: the
+seconds that the model took and, for each request, a status and the body of the answer. The worker exits when its
+standard input closes, and therefore also when the front process is killed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ Answer = tuple[int, bytes]
 
 
 class Facts(NamedTuple):
-    """A model's input: its dtype, its row shape (None for a free size), and the reason if a call takes only one row."""
+    """A description of a model's input.
+
+    `dtype` is the input's dtype, and `row` is the shape of one row, with None for a free size. If a call takes only one
+    row, `alone` is the reason, otherwise an empty string.
+    """
 
     dtype: str
     row: tuple[int | None, ...]
@@ -39,27 +44,27 @@ class Facts(NamedTuple):
 
 
 def packed(rows: Sequence[int], shape: Sequence[int], data: bytes) -> bytes:
-    """Return the frame of a batch: the number of rows of each request, the shape of a row, and the data of all rows."""
+    """Encode a batch as a frame: the number of rows in each request, the shape of a row, and the data of all rows."""
     head = COUNTS.pack(len(rows), len(shape)) + struct.pack(f"<{len(rows) + len(shape)}I", *rows, *shape)
     return LENGTH.pack(len(head) + len(data)) + head + data
 
 
 def unpacked(frame: bytes) -> tuple[list[int], tuple[int, ...], int]:
-    """Return the number of rows of each request, the shape of a row, and the offset at which the data begin."""
+    """Decode a batch: the number of rows in each request, the shape of a row, and the offset of the first data byte."""
     requests, dimensions = COUNTS.unpack_from(frame)
     numbers = struct.unpack_from(f"<{requests + dimensions}I", frame, COUNTS.size)
     return list(numbers[:requests]), numbers[requests:], COUNTS.size + 4 * len(numbers)
 
 
 def packed_answers(seconds: float, answers: Sequence[Answer]) -> bytes:
-    """Return the frame of a batch's answers, with the seconds that the model took."""
+    """Encode the answers to a batch, and the seconds that the model took, as a frame."""
     pieces = [SECONDS.pack(seconds, len(answers)), *(ANSWER.pack(code, len(body)) for code, body in answers)]
     frame = b"".join([*pieces, *(body for _, body in answers)])
     return LENGTH.pack(len(frame)) + frame
 
 
 def unpacked_answers(frame: bytes) -> tuple[float, list[Answer]]:
-    """Return the seconds that the model took, and the batch's answers."""
+    """Decode a frame of answers: the seconds that the model took, and the answer to each request."""
     seconds, count = SECONDS.unpack_from(frame)
     begin, answers = SECONDS.size + count * ANSWER.size, []
     for number in range(count):
@@ -101,7 +106,7 @@ class Model:
         self.facts = Facts(self.dtype.str, row, self._why_alone(shape[0], row))
 
     def _why_alone(self, first: Any, row: Sequence[int | None]) -> str:
-        """Return why a call takes only one row, or an empty string if it takes several."""
+        """Return the reason why a call takes only one row, or an empty string if a call may take several rows."""
         if isinstance(first, int):
             if first != 1:
                 raise ValueError(
@@ -109,7 +114,7 @@ class Model:
                 )
             return "fixed batch 1"
         if None in row:
-            return ""  # with free sizes, no valid row is known that could be tried
+            return ""  # with free sizes, no row is known to be valid, so none can be tried
         try:
             answer = self._run(np.zeros((2, *row), self.dtype))  # type: ignore[arg-type]
         except Exception as error:  # ONNX Runtime's errors have no common base class
@@ -154,7 +159,7 @@ class Model:
 
 
 def reason(error: Exception) -> str:
-    """Return the end of an error message, where ONNX Runtime puts the reason, in one line."""
+    """Return the end of an error message as one line. ONNX Runtime puts the reason there."""
     return " ".join(str(error).split())[-300:]
 
 
@@ -167,7 +172,7 @@ def body(outputs: Sequence[Any]) -> Answer:
 
 
 def end_with(parent: int) -> None:
-    """Exit this process once its parent has ended, even in the middle of a long call (except on Windows)."""
+    """Exit this process once its parent has ended, even during a long call. This does not work on Windows."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(0)
@@ -202,7 +207,7 @@ def answer_batches(make: Callable[[str, int], Model] = Model) -> None:
 
 
 def write(out: int, data: bytes) -> None:
-    """Write all bytes. If the reader has closed the pipe, exit without an error."""
+    """Write all bytes to a file descriptor. If the reader has closed the pipe, exit this process without an error."""
     try:
         view = memoryview(data)
         while view:

@@ -1,4 +1,4 @@
-"""Loading of models from files or by functions."""
+"""Functions that load models from files, or create models by calling a user's function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any
 
 
 def load_models(specs: Sequence[str], threads: int = 1) -> dict[str, Any]:
-    """Load models by name: file names without their ending, or the given texts if those names are not unique."""
+    """Load models and return them by name.
+
+    The name of a model is its file name without the suffix. If these names are not unique, each name is the full spec.
+    """
     names = [Path(spec).stem if spec.endswith((".onnx", ".joblib")) else spec for spec in specs]
     if len(set(names)) < len(names):
         names = list(specs)
@@ -20,7 +23,7 @@ def load_models(specs: Sequence[str], threads: int = 1) -> dict[str, Any]:
 
 
 def load_model(spec: str, threads: int = 1) -> Any:
-    """Load the model from an .onnx or .joblib file, or call the function given as ``module:function`` to create it."""
+    """Load a model from an .onnx or .joblib file, or create one by calling the given ``module:function``."""
     if spec.endswith(".onnx"):
         if not Path(spec).is_file():
             raise FileNotFoundError(f"{spec}: no such file")

@@ -1,4 +1,4 @@
-"""The limit on the open files of a process, where each connection counts as a file."""
+"""A function that raises the limit on the open files of this process. Each connection counts as an open file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def allow_files(number: int) -> int:
-    """Let this process open `number` files, or as many as the system allows. Return how many of them it may open."""
+    """Allow this process to open `number` files, or fewer if the system limits them. Return the number allowed."""
     try:
         import resource
     except ImportError:  # Windows

@@ -16,7 +16,7 @@ SHOWN = 40  # maximum number of characters of a client's value in an error messa
 
 
 class Refused(Exception):
-    """An error for a request that the model does not answer: the HTTP status, and a sentence with the reason."""
+    """The error raised for a rejected request. `code` is the HTTP status; the message gives the reason."""
 
     def __init__(self, code: int, why: str, headers: Mapping[bytes, bytes] | None = None) -> None:
         super().__init__(why)
@@ -52,11 +52,11 @@ class Reader:
         self.row, self.dtype = facts.row, np.dtype(facts.dtype)
         self.kind = "numbers" if self.dtype.kind == "f" else "true or false" if self.dtype.kind == "b" else "integers"
         self.wanted = self._taken(self.row)
-        # NumPy dtypes of valid rows; rows that NumPy reads as another dtype are checked value by value
+        # dtype kinds as which NumPy reads valid rows; rows of any other kind are checked value by value
         self.kinds = {"b": "b", "f": "fiu"}.get(self.dtype.kind, "iu")
 
     def _taken(self, row: tuple[int | None, ...]) -> str:
-        """Describe a row of this shape, or a part of one, for error messages."""
+        """Describe a row, or a part of one, for error messages. `row` is its shape."""
         if not row:
             return {"numbers": "a number", "integers": "an integer"}.get(self.kind, self.kind)
         sizes = " × ".join("any number of" if size is None else str(size) for size in row)
@@ -93,7 +93,10 @@ class Reader:
         return f'send {{"inputs": [row, …]}}, each row {self.wanted}'
 
     def _array(self, rows: list[Any], mixed: bool) -> np.ndarray:
-        """Return rows in the model's dtype. If `mixed`, check every value first, as NumPy reads true as 1."""
+        """Return rows as an array of the model's dtype.
+
+        If the body contains booleans (`mixed`), check every value first, because NumPy would read true as 1.
+        """
         try:
             array = np.array(rows)
         except ValueError:  # rows of different lengths
@@ -118,7 +121,7 @@ class Reader:
         return alike and array.size > 0
 
     def _examine(self, rows: list[Any]) -> None:
-        """Raise `Refused` for the first invalid value, and name its position."""
+        """Find the first invalid value, and raise `Refused` with a message that gives its position."""
         sizes = list(self.row)
         for number, row in enumerate(rows):
             self._look(row, sizes, 0, f"inputs[{number}]")

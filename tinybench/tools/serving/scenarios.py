@@ -1,8 +1,8 @@
-"""Scenarios of `tinybench load`: when requests are due.
+"""Scenarios of `tinybench load`, each of which determines when the requests are due.
 
-A scenario is a function of the mean rate in requests per second, the duration in seconds and a seed. It returns the
-times at which requests are due, in seconds from the start, sorted. Other packages add scenarios through the group
-``tinybench.scenarios`` of entry points.
+A scenario is a function of the mean rate in requests per second, the duration in seconds and a seed. It returns a
+sorted array of the times at which requests are due, in seconds from the start. Other packages add scenarios through the
+entry-point group ``tinybench.scenarios``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Scenario = Callable[[float, float, int], np.ndarray]
 
 
 def poisson(rate: float, seconds: float, seed: int) -> np.ndarray:
-    """Return the arrivals of independent users."""
+    """Return the arrival times of requests from independent users (a Poisson process)."""
     return arrivals(rate, seconds, "poisson", seed)
 
 
 def constant(rate: float, seconds: float, seed: int) -> np.ndarray:
-    """Return arrivals at equal distances."""
+    """Return arrival times at equal intervals."""
     return arrivals(rate, seconds, "constant", seed)
 
 
@@ -34,7 +34,10 @@ SCENARIOS: dict[str, Scenario] = {scenario.__name__: scenario for scenario in (p
 
 
 def times_due(scenario: str, rate: float, seconds: float, seed: int) -> np.ndarray:
-    """Return when the requests of a scenario are due; ValueError if it is unknown, or its times are not sorted."""
+    """Return the times at which the requests of a scenario are due, in seconds from the start.
+
+    If the scenario is unknown, or if its times are empty or not sorted, raise ValueError.
+    """
     try:
         due = check_arrivals(find_entry("tinybench.scenarios", SCENARIOS, scenario)(rate, seconds, seed))
     except ValueError as error:

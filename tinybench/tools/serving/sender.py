@@ -1,8 +1,8 @@
-"""An open-loop load generator: it sends requests when they are due, whether or not earlier ones were answered.
+"""An open-loop load generator, which sends each request when it is due, whether or not earlier ones were answered.
 
-One thread does all the work. Between two sends, `Sender.sleep` waits for answers by `select`, whose timeout has a
-resolution of microseconds. The timers of asyncio and epoll have one of milliseconds, and a second thread would add
-delays, because the interpreter lock must pass from one thread to the other.
+One thread does all the work. Between two sends, `Sender.sleep` waits for answers with `select`, whose timeout has a
+resolution of microseconds. The timers of asyncio and epoll have a resolution of milliseconds. A second thread would add
+delays, because the interpreter lock would have to pass from one thread to the other.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tinybench.tools.serving.client import TIMEOUT, Address, ClientConnection, R
 
 __all__ = ["Sender", "TooLateError"]
 
-LATE, BEHIND, SOON = 0.5, 0.2, 1.0  # too late: by LATE s and by BEHIND × the elapsed time, once SOON s have passed
-OVERSLEPT = 50e-6, 500e-6  # s, limits of the polling at the end of each wait, as a blocking wait may take too long
-LOOKING = 0.2  # share of the mean time between two requests that is spent polling, within these limits
+LATE, BEHIND, SOON = 0.5, 0.2, 1.0  # after SOON s, too late is later than LATE s and BEHIND × the elapsed time
+OVERSLEPT = 50e-6, 500e-6  # s, shortest and longest polling at the end of a wait, as a blocking wait may end late
+LOOKING = 0.2  # fraction of the mean time between requests that is spent polling, within OVERSLEPT
 UNREACHABLE = "no connection"
 
 
 class TooLateError(ValueError):
-    """An error: the generator cannot send requests at the given rate."""
+    """The error raised when the generator cannot send requests at the given rate."""
 
 
 class _Request:
@@ -48,16 +48,18 @@ class _Request:
 
 
 class Sender(Executor):
-    """An executor for `tinybench.load.open_loop`, whose `sleep` reads the answers. `run` starts the load test.
+    """An open-loop load generator, implemented as an executor for `tinybench.load.open_loop`.
+
+    `run` performs the load test. `sleep` waits until the next request is due, and reads answers while it waits.
 
     Parameters
     ----------
     address, bodies
         The server, and the request bodies, which are sent in rotation.
     due
-        Intended starts of all requests, in seconds from the first `submit`.
+        Times at which the requests are due, in seconds from the start of the load test.
     connections
-        Maximum number of connections. A new one is opened only if no other is free.
+        Maximum number of connections. A new connection is opened only if no existing one is free.
     timeout
         Seconds after which an unanswered request counts as failed.
     """
@@ -94,12 +96,12 @@ class Sender(Executor):
         self._stop_at = math.inf
 
     def run(self, sleep: Callable[[float], None] | None = None) -> LoadResult:
-        """Send all requests when they are due. Return the result. A custom `sleep` must call `Sender.sleep`."""
+        """Send every request when it is due, and return the result. A custom `sleep` must call `Sender.sleep`."""
         open_loop(self.send, np.array(self.due), pool=self, clock=self.time, sleep=sleep or self.sleep)
         return self.result()
 
     def result(self) -> LoadResult:
-        """Return the result of the requests so far. An answer counts as received when the kernel received it."""
+        """Return the result of the requests so far. A request ends when this machine's kernel receives the answer."""
         sent = ~np.isnan(self.submitted)
         due = np.array(self.due)[sent]
         started, finished = (np.nan_to_num(x[sent] - self.began, nan=due[-1]) for x in (self.started, self.finished))
@@ -107,14 +109,14 @@ class Sender(Executor):
         return LoadResult(due, started, finished, self.ok[sent], max(float(due[-1]), 1e-9), known)
 
     def time(self) -> float:
-        """Return the time. The first call, made by `open_loop`, marks the beginning of the load test."""
+        """Return the clock's time. The first call, made by `open_loop`, marks the beginning of the load test."""
         now = self.clock()
         if math.isnan(self.began):
             self.began = now
         return now
 
     def submit(self, call: Callable[[int], Any], /, number: int) -> Future[bool]:  # type: ignore[override]
-        """Start a request, or queue it if every connection is busy. The future's result is True for a status of 200."""
+        """Start a request, or queue it if every connection is busy. The future's result is True for status 200."""
         self._check_pace(number, now := self.time())
         request = self._next
         request.number, request.call, request.deadline = number, call, now + self.timeout
@@ -137,7 +139,7 @@ class Sender(Executor):
             raise TooLateError(f"{late:.1f} s late after {passed:.1f} s: this generator sends about {sent:,.0f}/s here")
 
     def send(self, number: int) -> bool:
-        """Write a request to a free or a new connection. The sender calls this once a connection is available."""
+        """Write request `number` to a free or new connection. The sender waits for a connection before this call."""
         self.started[number] = self.clock()
         data = self.messages[number % len(self.messages)](number)
         while True:
@@ -157,7 +159,7 @@ class Sender(Executor):
             return True
 
     def sleep(self, seconds: float) -> None:
-        """Read answers for `seconds`."""
+        """Wait for `seconds`, and read the answers that arrive in this time."""
         until = self.clock() + seconds
         while (left := until - self.clock()) > 0:
             if self._wait(max(0.0, left - self._looking)):
@@ -172,7 +174,7 @@ class Sender(Executor):
             self._read(math.inf)
 
     def stop(self, grace: float = 1.0) -> None:
-        """Wait `grace` seconds for answers, then let the remaining requests fail."""
+        """Wait up to `grace` seconds for answers, then mark the remaining requests as failed."""
         self._stop_at = self.clock() + grace
         if self._drainer is None:
             self._drain()
@@ -196,7 +198,7 @@ class Sender(Executor):
             self._read(now + 0.02)
 
     def _wait(self, seconds: float) -> bool:
-        """Return True once a socket is ready, or False after `seconds` or at the next deadline."""
+        """Wait for a ready socket. Return True if there is one, or False after `seconds` or at the next deadline."""
         if self._pending:
             seconds = max(0.0, min(seconds, self._pending[0].deadline - self.clock()))
         return bool(select.select([self._file], [], [], seconds)[0])
@@ -212,7 +214,7 @@ class Sender(Executor):
     def _serve(self, connection: ClientConnection, mask: int) -> None:
         if mask & selectors.EVENT_WRITE and connection in self._open:
             self._flush(connection)
-        if mask & selectors.EVENT_READ and connection in self._open:  # writing may have closed it
+        if mask & selectors.EVENT_READ and connection in self._open:  # writing may have closed the connection
             self._receive(connection)
         self._start_waiting()
 
@@ -220,7 +222,7 @@ class Sender(Executor):
         request, answer = connection.request, connection.receive()
         if answer is None and request is not None:
             return
-        # the server closed it, does not keep it open, or answered before the whole request was written
+        # the server closed the connection, will not keep it open, or answered before the whole request was written
         if answer is None or request is None or connection.unsent or not connection.reusable:
             self._drop(connection)
         else:

@@ -1,4 +1,4 @@
-"""The server process: its settings, its listener, the limits of its connections, and its shutdown."""
+"""The server process: its settings, listening socket, connection limits and shutdown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tinybench.tools.serving.worker_pool import Pool
 HEAD_SECONDS = 10.0  # time limit for the head of a request, unless the timeout of the whole request is shorter
 KEEP_SECONDS = 60  # idle time allowed between two requests of a connection
 HEAD_BYTES = 2**16
-FILES, RESERVED = 65_536, 50  # open files, if the system allows that number, of which some are not connections
+FILES, RESERVED = 65_536, 50  # most open files, if the system allows, and how many of them are not connections
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class OneWrite:
         return getattr(self.transport, name)
 
     def write(self, data: bytes) -> None:
-        """Hold back the head of an answer, and send it together with the bytes that follow."""
+        """Hold back the head of an answer, and send the head together with the bytes that follow."""
         if self.keep:
             self.keep, self.kept = False, data
         else:
@@ -97,7 +97,7 @@ class Connection(HttpToolsProtocol):
             self.task.cancel()
 
     def on_message_begin(self) -> None:
-        """Record the arrival time of a request, and pass it on in the request's scope."""
+        """Record the arrival time of a request, and store the time in the request's ASGI scope."""
         super().on_message_begin()
         self.since = time.perf_counter()
         self.in_head, self.head_bytes = True, 0
@@ -105,12 +105,12 @@ class Connection(HttpToolsProtocol):
         self.scope["connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
-        """End the size limit for the head of a request, which is now complete."""
+        """Stop limiting the size of the head of a request, because the head has arrived completely."""
         self.in_head = False
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """End the time limit of a request that has arrived completely."""
+        """Stop the time limit of a request that has arrived completely."""
         self.since = None
         super().on_message_complete()
 
@@ -123,7 +123,7 @@ class Connection(HttpToolsProtocol):
                 self.refuse(431, f"the head of the request is larger than {HEAD_BYTES} bytes")
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are not HTTP with a sentence in JSON, instead of uvicorn's plain text."""
+        """Refuse input that is not HTTP. The error is in JSON, instead of uvicorn's plain text."""
         self.refuse(400, "this is no HTTP request")
 
     def check_time(self, now: float, timeout: float) -> None:
@@ -140,7 +140,7 @@ class Connection(HttpToolsProtocol):
         """Answer an incomplete or invalid request with an error, and close the connection."""
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:  # otherwise it would end up inside another answer
+        if self.cycle is None or self.cycle.response_complete:  # otherwise the error would end up inside another answer
             body = error_body(why)
             head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n" % len(body)
             self.transport.write(STATUS_LINE[code] + head + more + b"\r\n" + body)
@@ -163,12 +163,12 @@ class Server(uvicorn.Server):
         self.app, self.ready, self.drift = app, ready, drift
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the sockets, then print a line that the server is ready."""
+        """Open the sockets, then print that the server is ready."""
         await super().startup(sockets)
         print(self.ready, flush=True)
 
     async def on_tick(self, counter: int) -> bool:
-        """Enforce the timeouts of clients and workers, update the drift and flush the trace, once a second."""
+        """Once a second, enforce the timeouts of clients and workers, update the drift monitor and flush the trace."""
         if counter % 10 == 0:  # each second
             if self.drift is not None:
                 self.drift.tick()
@@ -184,20 +184,20 @@ class Server(uvicorn.Server):
         self.app.draining = True
         for server in self.servers:
             server.close()
-        while self.app.open and not self.force_exit:  # none is open for longer than the timeout
+        while self.app.open and not self.force_exit:  # no request is open for longer than the timeout
             await asyncio.sleep(0.01)
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle Ctrl-C and SIGTERM without raising them again at the end."""
-        with on_signals(self.handle_exit):  # uvicorn would raise them again at the end and so end the process
+        """Handle Ctrl-C and SIGTERM while the server runs, without raising these signals again at the end."""
+        with on_signals(self.handle_exit):  # uvicorn would raise them again, which would end the process
             yield
 
 
 @contextmanager
 def on_signals(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
-    """Call a handler on Ctrl-C and SIGTERM while the block runs. Windows only sends Ctrl-C."""
+    """Call `handler` on Ctrl-C and SIGTERM while the block runs. Windows sends only Ctrl-C."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -225,7 +225,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def submitting(pool: Pool, settings: Settings) -> AsyncIterator[Submit]:
-    """Yield the function that passes a request to the workers, alone or in batches."""
+    """Yield a function that passes a request to the workers: alone if `max_batch` is 1, otherwise in a batch."""
     if settings.max_batch == 1:
         yield plain_queue(pool, settings.max_queue)
         return

@@ -13,7 +13,7 @@ Row = tuple[str, float, float, float, int, int]
 
 
 class Trace:
-    """A trace of requests, written on each `flush`. If the disk is full, the trace ends but the server goes on."""
+    """A trace of requests, written on each `flush`. If writing fails, the trace ends but the server continues."""
 
     def __init__(self, path: Path | None) -> None:
         self.path, self.rows, self.failed = path, list[Row](), False

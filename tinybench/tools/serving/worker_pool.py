@@ -1,4 +1,4 @@
-"""The pool of worker processes: it assigns batches to idle workers, and retries and restarts after a worker dies."""
+"""A pool of worker processes that assigns batches to idle workers, retries failed batches and restarts dead workers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ LONGEST_PAUSE = 5.0  # maximum seconds between two attempts to start a worker
 
 
 class WorkerDied(Exception):
-    """An error: a worker ended before it answered."""
+    """The error raised when a worker process ends before it has answered."""
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A request for the workers: its rows, its start and batch size, and its answer."""
+    """A request for the workers, with its answer.
+
+    `started` is the time at which a worker received the request, and `batch` is the number of requests in the same
+    batch. If `dropped` is True, nobody waits for the answer any more.
+    """
 
     rows: Any = None
     started: float = 0.0
@@ -48,12 +52,12 @@ class Worker(asyncio.SubprocessProtocol):
         self.since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport of the new worker and the pipe to its standard input."""
+        """Store the transport of the new worker and the pipe to the worker's standard input."""
         self.transport = transport
         self.pipe = self.transport.get_pipe_transport(0)
 
     def send(self, jobs: Sequence[Job]) -> asyncio.Future[list[Answer]]:
-        """Send jobs, whose rows must have the same shape. Return a future for the answers in the order of the jobs."""
+        """Send jobs, whose rows must all have the same shape. Return a future for the answers, in the same order."""
         data = jobs[0].rows.tobytes() if len(jobs) == 1 else b"".join([job.rows.tobytes() for job in jobs])
         self.answers, self.since = asyncio.get_running_loop().create_future(), time.perf_counter()
         self.pipe.write(packed([len(job.rows) for job in jobs], jobs[0].rows.shape[1:], data))
@@ -93,7 +97,7 @@ class Worker(asyncio.SubprocessProtocol):
             self.kill()
 
     def process_exited(self) -> None:
-        """Fail the worker's pending requests and note that it has ended."""
+        """Fail the worker's pending requests, and mark the worker as ended."""
         self.kill()
         if not self.ended.done():
             self.ended.set_result(None)
@@ -115,8 +119,8 @@ class Worker(asyncio.SubprocessProtocol):
 class Pool:
     """A fixed number of workers that run the same model.
 
-    Each batch gets the next idle worker, in order of arrival. If a worker dies, the requests of its batch are retried
-    one by one. A request that kills a second worker is answered with 500; the other requests are not affected.
+    Batches wait for an idle worker in order of arrival. If a worker dies, the requests that the worker held are
+    retried one by one. A request that kills a second worker is answered with 500; the other requests are not affected.
     """
 
     def __init__(
@@ -138,7 +142,7 @@ class Pool:
         self.on_batch: Callable[[int, float], None] = lambda size, seconds: None
 
     async def start(self) -> Facts:
-        """Start all workers and return the facts of the model's input. If the model does not load, raise ValueError."""
+        """Start all workers and describe the model's input. If the model does not load, raise ValueError."""
         found = await asyncio.gather(*(self._start_one() for _ in range(self.count)))
         self.origin = time.perf_counter()
         return found[0]
@@ -159,7 +163,7 @@ class Pool:
         return facts
 
     async def run(self, jobs: Sequence[Job]) -> list[Answer]:
-        """Run a batch and return its answers. Dropped jobs are not sent to a worker."""
+        """Run a batch of jobs and return their answers. Jobs with `dropped` set are not sent to a worker."""
         alike: dict[tuple[int, ...], list[Job]] = {}
         for job in jobs:
             if not job.dropped:
@@ -195,7 +199,7 @@ class Pool:
             job.answer = answer
 
     async def _turn(self) -> Worker:
-        """Return an idle worker. If there is none, wait for one, in order of arrival."""
+        """Return an idle worker. If every worker is busy, wait for one. Callers are served in order of arrival."""
         if self.idle:
             return self.idle.popleft()
         turn: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
@@ -211,14 +215,14 @@ class Pool:
             raise
 
     async def _stalled(self, stall: tuple[float, float]) -> None:
-        """Wait for the end of a simulated stall, if one is in progress. A stall is the last part of each period."""
+        """If a simulated stall is in progress, wait until it ends. `stall` holds the length and period of stalls."""
         length, period = stall
         since = (time.perf_counter() - self.origin) % period
         if since >= period - length:
             await asyncio.sleep(period - since)
 
     def _release(self, worker: Worker) -> None:
-        """Give a worker to the batch that has waited longest, or mark the worker as idle."""
+        """Give a worker to the batch that has waited longest. If no batch is waiting, mark the worker as idle."""
         if not worker.alive:
             return
         while self.waiting:
@@ -236,7 +240,7 @@ class Pool:
         self._release(worker)
 
     def lost(self, worker: Worker) -> None:
-        """Remove a dead worker and start a new one in its place."""
+        """Remove a dead worker. If it had loaded the model and the pool is not closing, start a replacement."""
         self.workers.discard(worker)
         with suppress(ValueError):
             self.idle.remove(worker)
@@ -258,14 +262,14 @@ class Pool:
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     def kill_stuck(self) -> None:
-        """Kill the workers whose batch takes longer than the timeout of its requests."""
+        """Kill each worker whose batch has been running for longer than the timeout of a request."""
         now = time.perf_counter()
         for worker in list(self.workers):
             if worker.answers is not None and now - worker.since > self.longest:
                 worker.kill()
 
     def wait_seconds(self, queue: int) -> float:
-        """Return the seconds that `queue` waiting requests and one more take at the recent rate."""
+        """Estimate how many seconds `queue` waiting requests and one more take at the recent rate."""
         return (queue + 1) * self.per_job / self.count
 
     async def stop(self) -> None:

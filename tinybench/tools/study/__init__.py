@@ -1,1 +1,1 @@
-"""Studies of what compression and number formats gain and cost for one model."""
+"""Studies of the gains and costs of number formats, such as INT8 and FP16, for one model."""

@@ -1,4 +1,4 @@
-"""The conversion of a classifier into each form of a study."""
+"""Conversion of a fitted classifier into the forms that a study compares, such as NumPy, ONNX FP16 and INT8."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FULL_RANGE = {DYNAMIC: "INT8 dynamic, full range", PER_CHANNEL: "INT8 dynamic, 
 
 @dataclass(frozen=True)
 class _Source:
-    """A fitted classifier with its FP32 file, from which every other form is made."""
+    """A fitted classifier and its FP32 ONNX file. All other forms are made from these two."""
 
     model: Any
     X: np.ndarray
@@ -49,7 +49,11 @@ class _Source:
     __repr__ = short_repr
 
     def touched(self, itemsize: int, hidden: int) -> dict[str, Any]:
-        """Return the minimum bytes of a call: all weights, and the inputs, activations and outputs of a row."""
+        """Return the minimum bytes that a call moves: for all weights, and for the values of one row.
+
+        The values of a row are its inputs, hidden activations and outputs. `itemsize` is the size of a weight in bytes,
+        and `hidden` is the size of a hidden activation. Without `layers`, return an empty dict.
+        """
         if not self.layers:
             return {}
         *inner, last = [len(b) for _, b in self.layers]
@@ -66,12 +70,12 @@ class _Source:
         return Variant(twin, self.folder / "numpy.npz", "float32", note, **self.touched(4, 4))
 
     def fp32(self, level: str = "all") -> Variant:
-        """Return the FP32 file at a level of graph optimisation."""
+        """Return the FP32 form, run at the given level of graph optimisation."""
         call = OnnxModel(self.path, self.threads, level).forward
         return Variant(call, self.path, "float32", optimization=level, **self.touched(4, 4))
 
     def fp16(self) -> Variant:
-        """Return the model with 16-bit weights, and a note on the precision of its computation."""
+        """Return the form with 16-bit weights, and a note on whether the runtime also computes in 16 bits."""
         made = to_half(self.path, self.folder / "fp16.onnx", overwrite=True)
         is_computed = set(product_types(made)) == {"float16"}
         note = "computed in float16" if is_computed else "stored in 16 bits, computed in float32"
@@ -99,7 +103,11 @@ class _Source:
 
 
 def _makers(source: _Source, saturating: bool) -> dict[str, Callable[[], Variant]]:
-    """Return a maker function for each form, simplest first. Include full-range forms only if products saturate."""
+    """Return a dict from the name of each form to the function that makes the form. The simplest form comes first.
+
+    If integer arithmetic saturates on this processor (`saturating`), the normal INT8 forms keep only 7 bits of each
+    weight. INT8 forms with the full range of 8 bits are then added for comparison.
+    """
     makers: dict[str, Callable[[], Variant]] = {NUMPY: source.numpy, FP32: source.fp32}
     makers |= {name: partial(source.fp32, level) for name, level in _LEVELS.items()}
     makers |= {FP16: source.fp16, DYNAMIC: partial(source.dynamic, ""), STATIC: partial(source.static, "")}
@@ -116,7 +124,7 @@ def _makers(source: _Source, saturating: bool) -> dict[str, Callable[[], Variant
 
 
 def _made(make: Callable[[], Variant], X: np.ndarray) -> tuple[Variant, list[str]]:
-    """Make a form and return it with its warnings. If an answer is not finite, raise ValueError."""
+    """Make a form, and return the form and its warnings. If an output of the form is not finite, raise ValueError."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = make()
@@ -135,9 +143,9 @@ def study_variants(
     notes: list[str],
     wanted: Sequence[str] = ("*",),
 ) -> dict[str, Variant]:
-    """Make the forms of a classifier and return them by name, the simplest first.
+    """Make the forms of a classifier and return them by name, with the simplest form first.
 
-    A form that cannot be made is left out, and a note gives the reason. `wanted` holds names or patterns such as
+    A form that cannot be made is left out, and the reason is added to `notes`. `wanted` holds names or patterns such as
     ``"INT8*"``. scikit-learn and ONNX FP32 are always included.
     """
     import joblib  # type: ignore[import-untyped]

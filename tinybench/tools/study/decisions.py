@@ -1,4 +1,4 @@
-"""The decisions of a study: verdicts by the INT8 rule, the variant to ship, and the variants that meet requirements."""
+"""The decisions of a study: whether INT8 and FP16 pay, which variant to ship, and which meet the requirements."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tinybench.tools.study.variants import FP32, SKLEARN
 if TYPE_CHECKING:
     from tinybench.tools.study.variants import Variant
 
-_WORTH_IT = 0.02  # a less simple form must be faster by more than this proportion
+_WORTH_IT = 0.02  # a more complex form must be faster by more than this proportion to be shipped
 
 
 def study_rule(
     variants: Mapping[str, Variant], latency: Mapping[str, BenchmarkResult], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Apply the rule to each variant made for INT8 or FP16, and return the verdict and the reason for each."""
+    """Judge each INT8 and FP16 variant by the rule `int8_pays`. Return a verdict and a reason for each variant."""
     rule = {}
     for name, variant in variants.items():
         if variant.precision not in ("int8", "float16") and not variant.fake:
@@ -51,11 +51,13 @@ def study_decision(
     accuracy: Mapping[str, Mapping[str, Any]],
     met: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the rule's verdicts and the variant to ship: the simplest that no other is shown to beat by over 2 %.
+    """Choose the variant to ship at one batch size. Return the choice with the verdicts of `study_rule`.
 
-    The variant must meet the requirements. A fake or saturating variant is never shipped. INT8 or FP16 that does not
-    pay is shipped only if no other variant meets the requirements. If none meets them, ``ship`` is None and
-    ``sentence`` gives the smallest shortfall.
+    A simpler variant is preferred unless another is shown to be faster by over 2 %. The variant must meet the
+    requirements (`met` is the result of `study_requirements`). A fake variant, which is called INT8 but computes
+    without integers, is never shipped. Neither is a variant whose integer arithmetic can saturate. An INT8 or FP16
+    variant that does not pay is shipped only if no other variant meets the requirements. If no variant meets the
+    requirements, ``ship`` is None and ``sentence`` gives the smallest shortfall.
     """
     rule = study_rule(variants, latency, accuracy)
     sound = [name for name, variant in variants.items() if not variant.fake and not variant.saturates]
@@ -84,7 +86,7 @@ def study_decision(
 
 
 def sentence_to_act_on(decisions: Sequence[Mapping[str, Any]]) -> str:
-    """Return the decisions of all batch sizes as one sentence."""
+    """Summarise the decisions for all batch sizes in one sentence."""
     if not decisions:
         return "Nothing was measured to the end yet."
     groups: dict[str, list[str]] = {}
@@ -102,7 +104,12 @@ def sentence_to_act_on(decisions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the variants that meet the requirements, fastest first, what the others break, and the nearest miss."""
+    """Check the variants at one batch size against the user's requirements.
+
+    In the returned dict, ``meet`` lists the variants that meet all requirements, fastest first. ``broken`` gives the
+    reasons against each other variant. If no variant meets all requirements, ``nearest`` describes the variant with the
+    smallest shortfall.
+    """
     known = ("latency", "latency_p95", "accuracy", "throughput", "energy")
     meet, broken, short = [], {}, dict[str, tuple[float, str]]()
     asked = {name.partition("_")[0] for name in requirements.limits()}
@@ -130,7 +137,7 @@ def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, A
 
 
 def _shortfall(requirements: Requirements, candidate: Mapping[str, Any]) -> tuple[float, str]:
-    """Return the largest gap to a broken limit, as a proportion of that limit, and a text on every broken limit."""
+    """Return a candidate's largest violation of a limit, as a proportion of the limit, and a text on all violations."""
     missed = []
     for name, limit in requirements.limits().items():
         got = observed(candidate, name)

@@ -1,4 +1,4 @@
-"""Conversion of a model's matrix products to 4-bit weights, where each block of weights has its own scale."""
+"""Conversion of a model's matrix multiplications to 4-bit weights. Each block of weights has its own scale."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ from tinybench.support.basics.onnx_files import load_graph, refuse_existing, sav
 def to_four_bits(
     path: str | Path, out: str | Path, *, block: int = 32, accuracy_level: int = 4, overwrite: bool = False
 ) -> Path:
-    """Save a copy of a model whose products with stored weights are 4-bit ``MatMulNBits``. Biases stay unchanged.
+    """Save a copy of a model in which 4-bit ``MatMulNBits`` replaces each matrix multiplication by a constant weight.
+
+    The weight must be a float32 matrix. Biases stay unchanged.
 
     Parameters
     ----------
     path, out
         The file of the float32 model, and the file to write.
     block
-        Number of weights of a column that share a scale: 16, 32, 64, 128 or 256.
+        Number of consecutive weights in a column that share one scale: 16, 32, 64, 128 or 256.
     accuracy_level
-        How far the runtime may round activations: 4 allows 8 bits if it has such a kernel, 1 allows no rounding.
+        Precision of activations. 4 lets the runtime round to 8 bits if it has such a kernel; 1 forbids rounding.
     overwrite
         Whether an existing file may be replaced.
 
     Raises
     ------
     ValueError
-        If there is no product with stored weights, or `block` or `accuracy_level` is not a valid number.
+        If the model has no such matrix multiplication, or if `block` or `accuracy_level` is not valid.
 
     Notes
     -----
-    The method is that of ``onnxruntime.quantization.matmul_nbits_quantizer`` with symmetric weights. That tool skips
-    Gemm, and needs a package that is not installed with ONNX Runtime.
+    The method is the same as in ``onnxruntime.quantization.matmul_nbits_quantizer`` with symmetric weights. That tool
+    skips Gemm operators, and needs a package that is not installed with ONNX Runtime.
     """
     from onnx import helper, numpy_helper
 
@@ -76,7 +78,10 @@ def to_four_bits(
 
 
 def _matrix(node: Any, numbers: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the stored float32 weights (inputs, outputs) of a plain matrix product. For other nodes, return None."""
+    """Return the constant float32 weights of a plain matrix multiplication, or None for any other node.
+
+    The shape of the weights is (inputs, outputs).
+    """
     if node.op_type not in ("Gemm", "MatMul") or node.input[1] not in numbers:
         return None
     found = numbers[node.input[1]]
@@ -88,10 +93,10 @@ def _matrix(node: Any, numbers: dict[str, np.ndarray]) -> np.ndarray | None:
 
 
 def pack(matrix: np.ndarray, block: int = 32) -> tuple[np.ndarray, np.ndarray]:
-    """Return a matrix (inputs, outputs) as 4-bit values, and their scales.
+    """Quantise a matrix of shape (inputs, outputs) to 4 bits. Return the packed values and the scale of each block.
 
-    A byte holds two values; the shape is (outputs, blocks, block/2). In each block, the weight of the largest magnitude
-    is stored as 0, which stands for −8 steps, and a weight of zero is stored as 8.
+    Each byte holds two values, so the packed array has the shape (outputs, blocks, block/2). In each block, the weight
+    with the largest magnitude is stored as 0, which stands for −8 times the scale. A weight of zero is stored as 8.
     """
     inputs, outputs = matrix.shape
     blocks = -(-inputs // block)

@@ -1,4 +1,4 @@
-"""The evaluation of a study's rounds: gains with intervals, cautions, and verdicts on widely repeated claims."""
+"""The evaluation of a study's measurements: gains with intervals, warnings, and verdicts on widely repeated claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from tinybench.tools.study.variants import DYNAMIC, FP32, NUMPY, SKLEARN, STATIC
 def study_gains(
     batch: int, latency: Mapping[str, BenchmarkResult], energy: Mapping[str, BenchmarkResult], fakes: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return each variant's gains in time and energy over each baseline, at one batch size. Leave out fakes."""
+    """Return each variant's gains in time and energy over each baseline at one batch size.
+
+    The variants in `fakes` are left out.
+    """
     gains = []
     for baseline in (SKLEARN, NUMPY, FP32):
         for name in latency:
@@ -51,7 +54,7 @@ def study_gains(
 
 
 def study_cautions(batch: int, latency: Mapping[str, BenchmarkResult], gains: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return warnings about rounds that vary, are autocorrelated, or give other ratios than their medians do."""
+    """Return warnings if rounds vary, are autocorrelated, or give ratios that differ from the ratio of medians."""
     found = []
     spread = {name: (r.percentile(90) - r.percentile(10)) / r.median for name, r in latency.items() if r.count > 1}
     varies = median(spread.values()) if spread else 0.0
@@ -91,7 +94,7 @@ def study_cautions(batch: int, latency: Mapping[str, BenchmarkResult], gains: Se
     return found
 
 
-# "28 %" is taken as 23 to 33 %, "75 % smaller" as 73 to 77 %
+# a claim of "28 %" counts as 23 to 33 %, and "75 % smaller" counts as 73 to 77 %
 _CLAIMS = (
     ("ONNX FP32 is 2–3 times as fast as scikit-learn", FP32, SKLEARN, "latency", 2.0, 3.0),
     ("INT8 is 3–5 times as fast as scikit-learn", DYNAMIC, SKLEARN, "latency", 3.0, 5.0),
@@ -101,7 +104,7 @@ _CLAIMS = (
 
 
 def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str:
-    """Compare the interval of a measurement with a claimed range.
+    """Compare the confidence interval of a measured value with a claimed range.
 
     Return ``"as claimed"`` if the interval lies within the range, ``"more than claimed"`` or ``"less than claimed"`` if
     the interval lies wholly above or below the range, and otherwise ``"cannot tell"``.
@@ -114,7 +117,7 @@ def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str
 
 
 def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
-    """Express a gain factor as percent saved: ``31 % less (29 to 52 %)``, or ``1 % less (5 % more to 7 % less)``."""
+    """Format a gain factor as percent saved: ``31 % less (29 to 52 %)`` or ``1 % less (5 % more to 7 % less)``."""
     middle, low, high = (100 * (1 - 1 / each) for each in (times, *ends))
     word = "less" if middle >= 0 else "more"
 
@@ -128,14 +131,14 @@ def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
 
 
 def points(low: float, high: float) -> str:
-    """Return the ends of an interval of proportions in percentage points, as text."""
+    """Format an interval of proportions as text in percentage points."""
     return f"{' to '.join(with_digits(100 * end, 100 * (high - low)) for end in (low, high))} points"
 
 
 def study_claims(
     gains: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Compare widely repeated claims with the measurements. Processor time alone does not decide a claim on energy."""
+    """Compare widely repeated claims with the measurements. Processor time alone cannot decide a claim on energy."""
     table = []
     for claim, name, baseline, metric, low, high in _CLAIMS:
         for gain in gains:
@@ -144,7 +147,7 @@ def study_claims(
             if same and gain["gain"] is not None and (gain["metric"] == "latency") == (metric == "latency"):
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
                 measured = gain_text(gain["gain"], ends, "times as fast")
-                if baseline == FP32:  # these claims are about percent saved, not about a factor
+                if baseline == FP32:  # the claims with this baseline are about percent saved, not about a factor
                     processor = " processor time" if gain["metric"] == "cpu_time" else ""
                     measured = _saved(gain["gain"], ends, processor)
                 condition = f"{gain['variant']}, batch {gain['batch_size']}"

@@ -1,4 +1,4 @@
-"""Conversion of a model to 16-bit floats, and a check of the precision in which its products really run."""
+"""Conversion of a model to 16-bit floats, and a check that matrix multiplications really run in 16 bits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _BETWEEN = ("Add", "Relu", "Sigmoid", "Tanh")
 
 
 def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwrite: bool = False) -> Path:
-    """Save a copy of a model whose matrix products, and the element-wise operators between them, use 16-bit floats.
+    """Save a copy of a model in which matrix multiplications by constant weights use 16-bit floats.
 
-    Inputs, outputs and all other operators keep their types, with casts in between. `kind` is ``"float16"``, or
-    ``"bfloat16"`` with the range of float32 and 8 bits of precision. Raise ValueError if there is no product with
-    stored weights, or if a weight is beyond the range of float16.
+    The element-wise operators between these multiplications also use 16-bit floats. Inputs, outputs and all other
+    operators keep their types, and casts are inserted where the types differ. `kind` is ``"float16"`` or
+    ``"bfloat16"``, which has the range of float32 and 8 bits of precision. If the model has no multiplication by
+    constant weights, or if a weight exceeds the range of float16, raise ValueError.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -65,7 +66,7 @@ def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwri
 
 
 def _type_of(kind: str) -> int:
-    """Return ONNX's type number of a kind of 16-bit float."""
+    """Return ONNX's type number for ``"float16"`` or ``"bfloat16"``."""
     from onnx import TensorProto
 
     types = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
@@ -75,7 +76,7 @@ def _type_of(kind: str) -> int:
 
 
 def _halved_nodes(model: Any, numbers: Mapping[str, np.ndarray]) -> set[int]:
-    """Return the indices of products with stored weights, and of the element-wise operators that follow them."""
+    """Return the indices of multiplications by constant weights, and of the element-wise operators after these."""
     made, found = set[str](), set[int]()
     for place, node in enumerate(model.graph.node):
         product = node.op_type in ("Gemm", "MatMul") and node.input[1] in numbers
@@ -96,7 +97,7 @@ def _narrowed(name: str, values: np.ndarray, kind: str) -> np.ndarray:
 
 
 def product_types(path: str | Path) -> dict[str, int]:
-    """Count the matrix products with stored weights by the type in which the runtime computes them, such as float32."""
+    """Count the multiplications by constant weights that the runtime computes in each type, such as float32."""
     with tempfile.TemporaryDirectory() as folder:
         options = session_options()
         options.optimized_model_filepath = str(Path(folder, "optimized.onnx"))

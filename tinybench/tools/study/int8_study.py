@@ -1,4 +1,4 @@
-"""A study of what INT8 gains and costs on this machine: variants of a classifier are measured and judged by a rule."""
+"""A study of the gains and costs of INT8 on this machine, which measures and judges variants of a classifier."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tradeoff_study(
     seed: int = 0,
     progress: Callable[[str], Any] | None = None,
 ) -> TradeoffStudy:
-    """Compare a classifier in scikit-learn, NumPy, ONNX FP32 (at each level of optimisation), FP16 and INT8.
+    """Compare the forms of a classifier: scikit-learn, NumPy, ONNX FP32 (at each level of optimisation), FP16, INT8.
 
     Parameters
     ----------
@@ -52,22 +52,24 @@ def tradeoff_study(
     X, y
         Rows as in production, of shape (n, features), and their labels. Do not pass the training data.
     calibration
-        Rows for static INT8; by default the first quarter of `X`, at most 512, which then are not used for accuracy.
+        Rows that calibrate static INT8. By default, these are the first quarter of `X`, at most 512 rows, and they are
+        not used to measure accuracy.
     batch_sizes
-        Numbers of rows in a call.
+        The batch sizes to measure, in rows per call.
     rounds
         Number of shuffled rounds for each batch size, at least 6.
     threads
         Number of threads of every engine.
     noise
-        Standard deviation of the noise for accuracy under noise, as a multiple of that of each feature.
+        Standard deviation of the noise added to each feature to measure accuracy under noise, as a multiple of the
+        feature's own standard deviation.
     requirements
-        The user's limits; see `Requirements`. Only a variant that meets them is shipped.
+        The user's limits; see `Requirements`. Only a variant that meets all of them is recommended.
     variants
         Names or patterns of the variants to make, such as ``("NumPy", "INT8*")``. scikit-learn and ONNX FP32 are
         always made.
     memory_repeats
-        Number of fresh processes that measure the memory of each variant; 0 to skip this.
+        Number of fresh processes that measure the memory of each variant; 0 skips the measurement.
     out
         Folder for the models and for the files of `TradeoffStudy.write`, which are updated after each batch size. With
         None, no file is written.
@@ -85,13 +87,14 @@ def tradeoff_study(
     TypeError
         If the model is not a classifier with probabilities, or cannot be converted.
     ValueError
-        If the rows have a wrong shape or are not finite, a weight is NaN, or the converted model gives other answers.
+        If the rows have a wrong shape or are not finite, if a weight is NaN, or if the answers of the converted model
+        differ from the original's.
 
     Notes
     -----
-    A variant that fails is left out, and the notes say so. If an exception ends the study early (Ctrl-C, a full disk),
-    the exception's attribute ``study`` holds the results so far. They are written to `out`, or else to a temporary
-    folder, which a note of the exception names.
+    A variant that fails is left out, and the study's `notes` give the reason. If an exception ends the study early
+    (Ctrl-C, a full disk), the exception's attribute ``study`` holds the results so far. These results are also written
+    to `out` or, if this is not possible, to a temporary folder. The folder's path is added to the exception as a note.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -151,7 +154,7 @@ def _checked_rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _machine_cautions(system: Mapping[str, Any]) -> list[str]:
-    """Return warnings about the present state of the machine, such as a high load, that may disturb a study."""
+    """Return warnings about conditions on this machine that may disturb a study, such as a high load."""
     load = system["load_average"][0]
     if machine := machine_notes().get("machine"):
         return [f"the machine, as the study began: {warning}" for warning in machine["warnings"]]
@@ -169,7 +172,7 @@ def _fill_columns(
     memory_repeats: int,
     say: Callable[[str], Any],
 ) -> None:
-    """Add to each form's columns the accuracy, the file size, and the memory at the largest batch size."""
+    """Add accuracy, file size, and memory at the largest batch size to the columns of each form."""
     for name, form in forms.items():
         columns[name] = {**accuracies[name], "file_size": model_size(form.file), "quantization": form.note}
         columns[name] |= {"note": form.note, "fake": form.fake, "saturates": form.saturates}
@@ -197,7 +200,7 @@ def _judge(
     rows = []
     for name, form in forms.items():
         row = {"variant": name, "batch_size": batch, "precision": form.precision, **measured[name], **columns[name]}
-        working = row.get("memory_steady") if is_largest else None  # of a warm call at the largest batch size
+        working = row.get("memory_steady") if is_largest else None  # bytes of a warm call at the largest batch size
         row["memory_pressure"] = None if working is None else memory_pressure(working, row["throughput"] / batch)
         rows.append(row)
     gains = study_gains(batch, latency, kept["energy"], forms.keys() - real.keys())
@@ -221,7 +224,7 @@ def _keep(
     kept: Mapping[str, Any],
     say: Callable[[str], Any],
 ) -> None:
-    """Save a study that ends early: add the complete rounds, attach it to the error, write it, and report where."""
+    """Save a study that ends early: add the complete rounds, attach the study to the error, and write the files."""
     latency = kept.get("latency") or getattr(error, "results", {})
     if latency:
         study.latencies[batch] = dict(latency)

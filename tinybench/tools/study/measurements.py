@@ -1,4 +1,4 @@
-"""Measurements of the forms of a classifier: accuracy, latency, memory and energy."""
+"""The measurements of a study: accuracy, latency, memory and energy of each form of a classifier."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def study_accuracy(
     variants: Mapping[str, Variant], X: np.ndarray, y: np.ndarray, classes: np.ndarray, noise: float, seed: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, BenchmarkResult]]:
-    """Return the accuracy columns of each variant, and its accuracy as a `BenchmarkResult`.
+    """Return a dict of accuracy columns for each variant, and a `BenchmarkResult` with the accuracy of each variant.
 
     The columns include the recall by class, the accuracy under noise, and the differences from the answers of FP32. The
-    metadata of the result record which rows were right.
+    metadata of a `BenchmarkResult` record which rows the variant classified correctly.
     """
     rng = np.random.default_rng(seed)
     noisy = X + rng.normal(0, noise, X.shape).astype(np.float32) * X.std(axis=0)
@@ -60,7 +60,10 @@ def study_accuracy(
 def study_energy(
     calls: Mapping[str, Call], x: Any, latencies: Mapping[str, float], rounds: int, seconds: float, seed: int
 ) -> tuple[dict[str, BenchmarkResult], dict[str, float]]:
-    """Return joules (or else processor seconds) per call, and the median number of busy cores, from shuffled rounds."""
+    """Measure each variant in shuffled rounds. Return the energy per call and the median number of busy cores.
+
+    If this machine cannot measure energy, the processor seconds per call are returned instead of joules per call.
+    """
     meter = best_meter()
     energy: dict[str, list[float]] = {name: [] for name in calls}
     busy: dict[str, list[float]] = {name: [] for name in calls}
@@ -79,7 +82,11 @@ def study_energy(
 
 
 def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
-    """Return the bytes of each stage in a fresh process, of the process and of the model; None if none were added."""
+    """Return the bytes that each stage adds in a fresh process, and the bytes of the whole process and of the model.
+
+    The stages are import, load, first call and steady calls. A value is None if a stage added no memory, or if memory
+    was not measured. A note gives the reason.
+    """
     names = ("import", "load", "first_call", "steady")
     if variant.file.suffix == ".npz":
         none = dict.fromkeys([*(f"memory_{name}" for name in names), "memory_process", "memory_model"])
@@ -96,7 +103,9 @@ def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
 
 
 def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int, row_bytes: int) -> tuple[float, float]:
-    """Return rows/s and the effective bandwidth in bytes/s, a lower bound, since repeated reads are not counted.
+    """Return the throughput in rows/s and the effective bandwidth in bytes/s.
+
+    The bandwidth is a lower bound, because repeated reads of the same data are not counted.
 
     Parameters
     ----------
@@ -105,7 +114,7 @@ def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int,
     batch_size
         Rows in the batch.
     weight_bytes
-        Bytes of the model, read once in a call.
+        Bytes of the model's weights, each of which is read once per call.
     row_bytes
         Bytes of input and output of one row.
 
@@ -128,7 +137,7 @@ def study_batch(
     kept: dict[str, Any],
     say: Callable[[str], Any],
 ) -> dict[str, dict[str, Any]]:
-    """Measure all variants at one batch size. Return their columns, and put latency and energy by round into `kept`."""
+    """Measure all variants at one batch size and return their columns. Store latency and energy by round in `kept`."""
     calls = {name: variant.call for name, variant in variants.items()}
 
     def shown(orders: Iterable[Any]) -> Iterator[Any]:
@@ -170,7 +179,7 @@ def study_batch(
 
 
 def without_failing(variants: Mapping[str, Variant], x: Any, notes: list[str]) -> dict[str, Variant]:
-    """Return the variants that can run a batch. For each of the others, add the error to the notes."""
+    """Return the variants that can run the batch `x`. For every other variant, add the error to `notes`."""
     found = {}
     for name, variant in variants.items():
         try:

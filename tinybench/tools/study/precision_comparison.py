@@ -1,4 +1,4 @@
-"""A study of one model in several precisions: size, answers, time, and the number types that really ran."""
+"""A comparison of one model in several precisions by size, answers, time, and the number types that really ran."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tinybench.support.profiling.matrix_operators import FOUR_BITS
 FP32 = "FP32"
 TRACED = 12  # number of traced runs
 
-# the types in which the products of each form should run; products in any other type have fallen back
+# the types in which the matrix multiplications of each form should run; any other type is a fallback
 _WANTED = {
     FP32: {"float"},
     "FP16": {"float16"},
@@ -39,16 +39,18 @@ FORMS = tuple(_WANTED)
 
 @dataclass(frozen=True)
 class PrecisionStudy:
-    """The size, answers and time of each form of a model. ``str`` formats them as a table.
+    """The size, answers and time of each form of a model. ``str`` formats the study as a table.
 
     Attributes
     ----------
     rows
-        One for each form: ``form``, its name; ``reason``, why it cannot be made or does not run, or None; ``size`` in
-        bytes; ``gap``, the largest difference of its scores from those of FP32; ``agreement``, the proportion of rows
-        with the same label as FP32, with ``agreement_ci``; ``ratio`` of its time to that of FP32, with ``ratio_ci`` and
-        ``verdict``; ``ran``, the share of each operator in the operators' time; ``types``, the share of each type in
-        the products' time; ``fell_back``, a description of what ran in other types.
+        One dict for each form. ``form`` is the name of the form. If the form cannot be made or does not run, ``reason``
+        holds the reason, otherwise None. ``size`` is the size of the file in bytes. ``gap`` is the largest difference
+        between the scores of this form and of FP32. ``agreement`` is the proportion of rows with the same label as
+        FP32, with the interval ``agreement_ci``. ``ratio`` is the time of this form divided by the time of FP32, with
+        ``ratio_ci`` and ``verdict``. ``ran`` gives each operator's share of the total time of all operators. ``types``
+        gives each number type's share of the time of all matrix multiplications. ``fell_back`` describes the
+        multiplications that ran in another type than requested.
     latencies
         Seconds per call of each form that runs, measured in the same rounds.
     batch, confidence
@@ -63,7 +65,7 @@ class PrecisionStudy:
     __repr__ = short_repr
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data for ``json.dumps``."""
+        """Return the study as plain data for ``json.dumps``."""
         latencies = {form: result.to_dict() for form, result in self.latencies.items()}
         return {"rows": self.rows, "latencies": latencies, "batch": self.batch, "confidence": self.confidence}
 
@@ -102,7 +104,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def write_form(form: str, path: Path, out: Path, calibration: Any) -> None:
-    """Convert a model to a form, any of `FORMS` except FP32, and write it to `out`."""
+    """Convert a model to one of `FORMS`, but not FP32, and write the result to `out`."""
     if form == FOUR_BITS:
         from tinybench.tools.study.four_bits import to_four_bits
 
@@ -133,7 +135,7 @@ def precision_study(
     seed: int | None = None,
     max_seconds: float | None = None,
 ) -> PrecisionStudy:
-    """Compare the forms of a model by size, answers, time, and the number types that really ran.
+    """Compare the forms of a model by size, answers, time, and the number types in which the forms really ran.
 
     Parameters
     ----------
@@ -144,18 +146,18 @@ def precision_study(
     batch
         Rows in a timed call; if X has fewer rows, they are repeated. By default all rows of X.
     calibration
-        Rows for static INT8; by default the first 512 of X.
+        Rows that calibrate static INT8; by default the first 512 rows of X.
     forms
         The forms to make, from `FORMS`. FP32 is always included.
     rounds, threads, seed, max_seconds
-        See `measure_latencies` and `OnnxModel`: at least 6 shuffled rounds.
+        See `measure_latencies` and `OnnxModel`. There must be at least 6 rounds.
     confidence
         Confidence level of all intervals.
 
     Returns
     -------
     PrecisionStudy
-        If a form cannot be made or does not run here, its row gives the reason.
+        If a form cannot be made or does not run here, the row of the form gives the reason.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def precision_study(
             row |= dict.fromkeys(("seconds", "ratio", "ratio_ci", "verdict", "fell_back")) | {"ran": {}, "types": {}}
             try:
                 if form != FP32:
-                    with warnings.catch_warnings(action="ignore"):  # the row reports the same
+                    with warnings.catch_warnings(action="ignore"):  # the form's row reports the same problems
                         write_form(form, Path(path), file, calibration)
                 row["size"] = file.stat().st_size
                 model = OnnxModel(file, threads)
@@ -209,7 +211,7 @@ def _check(forms: Sequence[str], rounds: int) -> None:
 
 
 def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: float) -> dict[str, Any]:
-    """Return the largest difference of a form's answers from the original's, and how many labels agree."""
+    """Compare the answers of a form and of the original: the largest difference and the proportion of equal labels."""
     first, second = both_answers(original, model, X)
     found = parity(first, second)
     if output_kind(first) == "logits" and first[0].size == 1:  # single values, which have no labels
@@ -220,7 +222,7 @@ def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: f
 
 
 def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: float = 0.95) -> dict[str, Any]:
-    """Return a form's seconds, and their ratio to the seconds of FP32, the baseline."""
+    """Return the median time of a form in seconds, and its ratio to the time of the baseline, FP32."""
     from tinybench.comparison import compare
 
     if candidate is baseline:
@@ -231,7 +233,10 @@ def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: fl
 
 
 def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
-    """Trace a model. Return each operator's share of all operators' time, and each type's share of the products'."""
+    """Trace a model. Return each operator's share of the total time of all operators.
+
+    Also return each number type's share of the time of all matrix multiplications.
+    """
     profiled = OnnxModel(model.path, model.threads, profile=folder / "trace")
     for _ in range(TRACED):
         profiled.forward(X)
@@ -246,7 +251,7 @@ def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
 
 
 def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -> str:
-    """Describe which products did not run in the requested type, and the extra time spent on casts."""
+    """Describe which multiplications did not run in the requested type, and the extra time spent on casts."""
     other = {kind: share for kind, share in row["types"].items() if kind not in _WANTED[form]}
     told = [f"{share:.0%} of the products ran in {kind}" for kind, share in other.items()]
     casts = row["ran"].get("Cast", 0.0) - original["ran"].get("Cast", 0.0)
@@ -256,7 +261,10 @@ def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -
 
 
 def _same_in_float(path: Path, model: OnnxModel, X: np.ndarray, folder: Path) -> bool:
-    """Check, by comparing answers, whether a 4-bit model rounds no activation to 8 bits. A trace does not show this."""
+    """Return True if a 4-bit model does not round its activations to 8 bits.
+
+    A trace does not show this, so the answers are compared with those of a copy that must not round activations.
+    """
     from tinybench.tools.study.four_bits import to_four_bits
 
     plain = OnnxModel(to_four_bits(path, folder / "unrounded.onnx", accuracy_level=1), model.threads)

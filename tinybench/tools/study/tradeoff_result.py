@@ -25,30 +25,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TradeoffStudy:
-    """The result of a trade-off study. ``str`` formats it as text.
+    """The result of a trade-off study. ``str`` formats the result as text.
 
     Attributes
     ----------
     rows : list of dict
-        One for each variant and batch size, in SI units; None for a value that was not measured.
+        One dict for each variant and batch size. Values are in SI units; a value that was not measured is None.
     gains : list of dict
-        How many times less latency and energy than each baseline: medians of paired ratios, with intervals.
+        The factors by which each variant reduces latency and energy compared with each baseline. A factor is the median
+        of paired ratios, with an interval.
     decisions : list of dict
         For each batch size: the variant to ship, a sentence with the reasons, and the rule's verdict on each variant.
     claims : list of dict
         Widely repeated claims compared with the measurements.
     requirements : list of dict
-        For each batch size: the variants that meet the user's requirements, fastest first, and why others do not.
+        For each batch size: the variants that meet the user's requirements, fastest first, and the reasons why
+        other variants do not meet them.
     notes : list of str
         Further remarks, such as variants that could not be made.
     system : dict
-        The machine at the beginning of the study.
+        A description of the machine at the beginning of the study.
     cautions : list of str
         Reasons to read the numbers with care, such as a busy machine or autocorrelated rounds.
     latencies : dict
-        The latencies of all rounds, by batch size and name of the variant.
+        The latencies of all rounds, by batch size and then by name of the variant.
     accuracies : dict
-        The accuracy of each variant, with the rows that it classifies correctly.
+        The accuracy of each variant. The metadata record which rows the variant classifies correctly.
     """
 
     rows: list[dict[str, Any]]
@@ -72,7 +74,7 @@ class TradeoffStudy:
     def frontier(self, batch: int) -> list[dict[str, Any]]:
         """Return each variant's latency, accuracy and probability of lying on the Pareto frontier.
 
-        Fakes, and files with reduced graph optimisation, are left out.
+        Fakes (called INT8, but computed without integers) and variants with reduced graph optimisation are left out.
         """
         others = {row["variant"] for row in self.rows if row.get("fake") or row.get("optimization", "all") != "all"}
         points = [
@@ -106,7 +108,7 @@ class TradeoffStudy:
         return list(files)
 
     def tables(self) -> dict[str, list[dict[str, str]]]:
-        """Return the most important tables by caption, with text in every cell."""
+        """Return the main tables as a dict from caption to rows. Every cell is text."""
         speed = {(g["batch_size"], g["variant"], g["baseline"]): g for g in self.gains if g["metric"] == "latency"}
 
         def gain(row: Mapping[str, Any], baseline: str) -> str:
@@ -148,7 +150,7 @@ class TradeoffStudy:
         return {"measured": measured, "by the rule": decided, "claims": self.claims}
 
     def __str__(self) -> str:
-        """Return the sentence, tables, requirements, cautions and notes."""
+        """Return the recommendation, tables, decisions, requirements, cautions and notes as text."""
         lines = [self.sentence, ""]
         for caption, rows in self.tables().items():
             lines += [caption, textwrap.indent(Table(rows).text(), "  "), ""]

@@ -16,7 +16,7 @@ PER_CHANNEL, STATIC_PER_CHANNEL = "INT8 dynamic, per channel", "INT8 static, per
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of a model in a study. The note describes how it really runs, such as how many products use integers."""
+    """One form of a model in a study. `note` describes how the form runs, such as how many products use integers."""
 
     call: Call
     file: Path
@@ -24,14 +24,14 @@ class Variant:
     note: str = ""
     saturates: bool = False
     optimization: str = "all"
-    weight_bytes: int | None = None  # that a call reads at least; None if unknown
-    row_bytes: int = 0  # of inputs, activations and outputs of one row
+    weight_bytes: int | None = None  # minimum bytes of weights that a call reads; None if unknown
+    row_bytes: int = 0  # bytes of the inputs, activations and outputs of one row
 
     __repr__ = short_repr
 
     @property
     def fake(self) -> bool:
-        """Whether the variant is called INT8 but computes no product in integers."""
+        """Whether the variant is called INT8 but computes no matrix multiplication in integers."""
         return self.note.startswith("no integer")
 
 

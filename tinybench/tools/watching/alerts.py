@@ -1,4 +1,4 @@
-"""Alert rules for Prometheus, of severity "page" for urgent problems and "ticket" for others."""
+"""Alert rules for Prometheus, with severity "page" for urgent problems and "ticket" for all others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tinybench.tools.watching.queries import (
 __all__ = ["Limits", "alert_rules", "write_rules"]
 
 MINUTE = 60.0
-FEW = 10  # bad answers in a window that an alert needs: at low traffic, a high share of fewer may be chance
+FEW = 10  # bad answers in a window before an alert: at low traffic, a high share may be chance
 WHERE = '{job="tinybench"}'
 ABOUT = """\
 # Alert rules for {objective}, by `tinybench watch --rules`; check them: promtool check rules {name}
@@ -43,8 +43,9 @@ ABOUT = """\
 class Limits(NamedTuple):
     """The thresholds of the alerts that are not about latency or failures.
 
-    ``accuracy``: smallest proportion of right answers; ``disagreement``: largest proportion of mirrored requests on
-    which two versions disagree; ``labelled``: smallest proportion of answers for which a label arrives.
+    ``accuracy`` is the smallest allowed proportion of correct answers. ``disagreement`` is the largest allowed
+    proportion of mirrored requests on which two versions disagree. ``labelled`` is the smallest allowed proportion of
+    answers for which a label arrives.
     """
 
     accuracy: float = 0.9
@@ -57,7 +58,7 @@ def alert_rules(
     limits: Limits = Limits(),  # noqa: B008
     scale: float = 1.0,
 ) -> dict[str, Any]:
-    """Return the content of Prometheus's rule file. Every duration in the rules is multiplied by `scale`."""
+    """Return the content of a rule file for Prometheus. Every duration in the rules is multiplied by `scale`."""
     objective = objective.checked()
     if not scale > 0:
         raise ValueError(f"a scale of {scale:g} leaves no windows; 1 is for hours, 0.001 for seconds")
@@ -85,7 +86,7 @@ def _rule(name: str, promql: str, severity: str, summary: str, todo: str, wait: 
 
 
 def _too_late(objective: Objective, window: str, seconds: float) -> str:
-    """Return the PromQL for the number of requests that missed the bound in a window of `seconds` length."""
+    """Return the PromQL for the number of requests that missed the latency bound in a window of `seconds`."""
     return f"(1 - {in_time(objective, window)}) * {requests(window)} * {seconds:g}"
 
 

@@ -1,4 +1,4 @@
-"""Regular polls of servers: the result of each poll, the burn rates of the error budget, and the overall verdict."""
+"""Regular polls of servers: the result of each poll (`Look`), burn rates of the error budget, and a final verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOKS_TO_MOVE = 3
 
 
 class Bucket(NamedTuple):
-    """A quantile: its estimate, and the ends of the histogram bucket that holds its true value."""
+    """A quantile: its estimate, and the bounds of the histogram bucket that contains the true value."""
 
     estimate: float
     low: float
@@ -41,17 +41,18 @@ class Look:
     server, at
         The server's name, and the time of the poll in seconds from the first poll.
     problem, read
-        Why the poll has no values, or an empty text if it has some; whether the server could be read.
+        ``problem`` is the reason why the poll has no values, or an empty text if there are values. ``read`` is True if
+        the server could be read.
     rate, failed
         Requests per second, and the number of failed requests, since the previous poll.
     p50, p99
         Quantiles of the latency in seconds, since the previous poll.
     long, short, burning
-        Burn rates over the long and the short window, and whether both are high enough for an alert.
+        Burn rates over the long and the short window, and whether both burn rates are high enough for an alert.
     bad, total
         Requests that failed or were late, and all requests, since the first poll.
     drift, alarm
-        Evidence of drift in ``"inputs"`` and ``"predictions"``, and which of these have an alarm.
+        Evidence of drift in ``"inputs"`` and ``"predictions"``, and the names of those with an alarm.
     open
         Requests without an answer yet.
     notes
@@ -79,7 +80,7 @@ class Look:
     __repr__ = short_repr
 
     def left(self, objective: Objective) -> float:
-        """Return the share of the error budget that is left of all requests so far; negative if too many failed."""
+        """Return the unspent fraction of the error budget so far, which is negative if too many requests failed."""
         return 1 - self.bad / (objective.budget * self.total) if self.total else math.nan
 
 
@@ -152,9 +153,11 @@ class Watched:
 
 
 class Counts(NamedTuple):
-    """The numbers of requests over some readings of a server, counted by the rules of the objective.
+    """The numbers of requests between two readings of a server, counted by the rules of the objective.
 
-    ``buckets``: answers up to each bound; ``known``: whether the server counts requests and has the objective's bound.
+    ``total`` counts all requests, ``failed`` the failed ones, and ``bad`` those that failed or were late. ``buckets``
+    maps each latency bound to the number of answers within the bound. ``known`` is True if the server counts requests
+    and has a bucket for the objective's bound.
     """
 
     total: float
@@ -165,7 +168,7 @@ class Counts(NamedTuple):
 
 
 def requests_in(rows: Sequence[Reading], objective: Objective) -> Counts:
-    """Count the requests between the first and the last of these readings."""
+    """Count the requests between the first and the last reading in `rows`."""
     codes = {dict(labels).get("code", ""): count for (_, labels), count in increases(COUNTER, rows, {}).items()}
     total = sum(count for code, count in codes.items() if re.fullmatch(COUNTED, code))
     below = {dict(labels)["le"]: count for (_, labels), count in increases(f"{HISTOGRAM}_bucket", rows, {}).items()}
@@ -175,7 +178,7 @@ def requests_in(rows: Sequence[Reading], objective: Objective) -> Counts:
 
 
 def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
-    """Estimate a quantile from the number of values up to each bound. Return None if there are no values."""
+    """Estimate quantile `q` from the number of values up to each bound. If there are no values, return None."""
     from tinybench.production import histogram_quantile, quantile_bounds
 
     bounds = sorted(counts)
@@ -186,7 +189,7 @@ def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
 
 
 def share_interval(bad: float, total: float) -> tuple[float, float]:
-    """Return the 95 % Clopper-Pearson interval of a proportion, which shows whether a few failures may be chance."""
+    """Return the 95 % Clopper-Pearson interval of `bad / total`, which shows whether a few failures may be chance."""
     from scipy.stats import beta
 
     if not total > 0:
@@ -210,7 +213,7 @@ def verdict_of_looks(looks: Sequence[Look], objective: Objective, patience: int 
 
     The objective is missed if the budget burned too fast at any poll, or if all requests together are significantly
     worse than the objective. The verdict is ``"cannot tell"`` if the last `patience` polls could not read the server,
-    if no requests or too few requests came, or if drift means that answers in time may be wrong.
+    if no requests or too few requests came, or if there is drift, so that answers in time may be wrong.
     """
     last = looks[-1]
     bad, total = next(((look.bad, look.total) for look in reversed(looks) if look.total > 0), (0.0, 0.0))

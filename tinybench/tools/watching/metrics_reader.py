@@ -1,4 +1,4 @@
-"""A reader of /metrics that needs no Prometheus: changes of a server's counters over windows of monotonic time."""
+"""A reader of a server's /metrics that works without Prometheus and computes changes of counters over time windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST = 2**24  # maximum bytes that are read from /metrics
 class Reading(NamedTuple):
     """One reading of a server's metrics, with its time on the reader's clock.
 
-    ``anew``: whether the server restarted since the previous reading.
+    ``anew`` is True if the server has restarted since the previous reading.
     """
 
     at: float
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
 
 
 def fetch_metrics(target: ScrapeTarget, timeout: float) -> str:
-    """Return the text of a server's /metrics."""
+    """Return the text that a server serves at /metrics."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(f"http://{target.address}/metrics", timeout=timeout) as answer:
         return str(answer.read(MOST).decode())
@@ -75,9 +75,9 @@ class Readings:
     Attributes
     ----------
     problem
-        Why the last attempt gave no reading; empty if it succeeded.
+        The reason why the last attempt to read failed; empty if the attempt succeeded.
     restarts
-        How often the server restarted, which sets its counters to 0.
+        The number of restarts of the server. Each restart sets the counters to 0.
     """
 
     def __init__(
@@ -117,19 +117,20 @@ class Readings:
             self.restarts += 1
             reading = reading._replace(anew=anew)
         self.kept.append(reading)
-        while len(self.kept) > 2 and self.kept[1].at <= reading.at - self.keep:  # keep one from before the window
+        while len(self.kept) > 2 and self.kept[1].at <= reading.at - self.keep:  # keep one reading before the window
             self.kept.popleft()
         return True
 
     @property
     def age(self) -> float:
-        """Seconds since the last reading; infinite without one."""
+        """Seconds since the last reading; infinite if there is no reading."""
         return self.clock() - self.kept[-1].at if self.kept else math.inf
 
     def window(self, seconds: float) -> list[Reading]:
-        """Return the readings of the last `seconds`, and the one before them, which holds the counters at the start.
+        """Return the readings of the last `seconds`, preceded by the latest reading before this window.
 
-        If the last reading is older than the window, or the only one, return an empty list.
+        The preceding reading holds the counters at the start of the window. If the window contains no reading, or if
+        there is only one reading in all, return an empty list.
         """
         start = self.clock() - seconds
         found = [reading for reading in self.kept if reading.at > start]
@@ -147,7 +148,7 @@ class Readings:
     def histogram(self, name: str, seconds: float, **labels: str) -> tuple[list[float], list[float]]:
         """Return the bounds and cumulative counts of the values that a histogram received in the last `seconds`.
 
-        If there are not enough readings, both are empty.
+        If there are not enough readings, both lists are empty.
         """
         counts: dict[float, float] = {}
         for (_, pairs), more in increases(f"{name}_bucket", self.window(seconds), labels).items():
@@ -156,7 +157,7 @@ class Readings:
         return sorted(counts), [counts[bound] for bound in sorted(counts)]
 
     def latest(self, name: str, seconds: float = math.inf, **labels: str) -> dict[Key, float]:
-        """Return the last values of a gauge or counter by series, or an empty dict if they are older than `seconds`."""
+        """Return the latest value of each series of a metric. If the values are older than `seconds`, return {}."""
         if not self.kept or self.age > seconds:
             return {}
         last = self.kept[-1]
@@ -170,10 +171,10 @@ class Readings:
 
 
 def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, float]:
-    """Return the increase of a counter over these readings, by series.
+    """Return the increase of each series of a counter over the readings in `rows`.
 
-    A series that is missing in an earlier reading counts as 0 there. After a restart of the server, all
-    counters began at 0, even those that already exceed their last value.
+    A series that is missing in a reading counts as 0 in that reading. After a restart of the server, every counter is
+    taken to start at 0, even if its value is already higher than before the restart.
     """
     from tinybench.production import increase
 
@@ -188,7 +189,7 @@ def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, f
 
 
 def began_anew(before: Reading, after: Reading) -> bool:
-    """Return whether a server restarted between two readings: its start time differs, or a counter decreased."""
+    """Return True if a server restarted between two readings: the start time changed, or a counter decreased."""
     started = [reading.gauges.get((STARTED, ())) for reading in (before, after)]
     return started[0] != started[1] or any(
         value < before.counters.get(key, -math.inf) for key, value in after.counters.items()

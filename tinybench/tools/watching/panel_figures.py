@@ -1,4 +1,4 @@
-"""Figures of the dashboard's panels that need no Grafana, drawn by Matplotlib from direct polls."""
+"""Matplotlib figures of the dashboard's panels, drawn from direct polls of the servers, without Grafana."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 __all__ = ["Curves", "panel_picture", "panels_from_looks"]
 
 Curves = list[tuple[Panel, dict[str, list[Point]]]]
-COLOURS = {  # of Okabe and Ito; the darker ones are for a white background
+COLOURS = {  # from the palette of Okabe and Ito; the darker set is for a white background
     False: ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#7A6A00"),
     True: ("#56B4E9", "#E69F00", "#2DC79A", "#E29CC4", "#F0E442"),
 }
 INKS = {False: ("#1a1a1a", "white", "#c8c8c8"), True: ("#e8e8e8", "#16181b", "#4a4d52")}  # ink, paper, grid
 DASHES, MARKERS = ("-", "--", ":", "-."), "os^Dv"
-FONT, MOST = 14, 8  # font size in points, still 7 at a width of 400 pixels; maximum number of curves in a panel
+FONT, MOST = 14, 8  # font size in points (7 if shrunk to a width of 400 pixels); maximum number of curves in a panel
 UNITS = {"s": 1e3, "share": 100.0}
 
 
 def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, short: str) -> Curves:
-    """Return the panels' curves from direct polls. `long` and `short` are the names of the windows in legends."""
+    """Return the curves of each panel from direct polls. `long` and `short` are the names of the windows in legends."""
     found: dict[str, dict[str, list[Point]]] = {}
     end, budget = max((look.at for look in looks), default=0.0), "Budget left of this watch"
 
@@ -70,12 +70,12 @@ def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, sh
 
 
 def panel_picture(curves: Curves, *, columns: int = 2, dark: bool = False) -> Drawn:
-    """Draw the panels that have data, and name the others in the caption.
+    """Draw the panels that have data. The caption lists the panels without data.
 
     Parameters
     ----------
     curves
-        Panels, each with its curves by name. A point is (seconds relative to the end, value).
+        Panels, each with its curves by name. A curve is a list of points (seconds relative to the end, value).
     columns
         Number of panels side by side: 2 for a page, 1 for a narrow page.
     dark
@@ -172,7 +172,7 @@ def _key(colour: str, marker: str, dashes: Any) -> Any:
 
 
 def _scale(axes: Axes, panel: Panel, values: Sequence[float]) -> None:
-    """Start the y axis at 0 unless this would hide differences, and write plain numbers at the ticks."""
+    """Start the y axis at 0 unless this would hide differences, and label the ticks with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -200,7 +200,7 @@ def _span(series: Mapping[str, list[Point]]) -> tuple[float, str]:
 
 
 def _with_gaps(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
-    """Return times and values, with NaN where readings are missing, so that no line is drawn across a gap."""
+    """Return times and values, with a NaN inserted in each gap, so that no line is drawn across the gap."""
     at, value = np.array(points).T
     usual = np.median(np.diff(at)) if len(at) > 1 else 1.0
     holes = np.flatnonzero(np.diff(at) > 2.5 * usual) + 1

@@ -1,4 +1,4 @@
-"""Polls of each version of a server through Prometheus, with the results as `Look` objects."""
+"""Polls of servers through Prometheus. Each poll returns its results as one `Look` for each version of the server."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Servers = dict[str, dict[str, list[Reading]]]  # readings by version and instanc
 class PrometheusLooks:
     """The servers that Prometheus monitors, polled every `every` seconds.
 
-    Burn rates come from Prometheus's counts over its own windows. They are ratios of two counts, so a window longer
-    than the series does not change them. Requests, and requests per second, are counted from one reading to the next,
-    because PromQL's `rate` divides by the whole window even if the series covers only a part, and `increase`
-    extrapolates.
+    Burn rates are computed from PromQL's `increase` over the long and the short window. A burn rate is a ratio of two
+    counts, so it stays correct even if a window is longer than the recorded series. Requests and requests per second
+    are counted from one reading to the next instead. For these, PromQL's `rate` would divide by the whole window even
+    if the series covers only a part of it, and `increase` would extrapolate.
     """
 
     def __init__(self, prometheus: Prometheus, objective: Objective, window: Window, every: float) -> None:
@@ -97,7 +97,10 @@ class PrometheusLooks:
         return found
 
     def _servers(self, now: float) -> Servers:
-        """Return all readings since the previous poll, and at least those of the last `recent` seconds."""
+        """Return all readings since `recent` seconds before the previous poll.
+
+        At the first poll, return the readings of the last `recent` seconds.
+        """
         seconds = self.recent if math.isnan(self.before) else self.recent + now - self.before
         by_server = defaultdict[tuple[str, str], dict[float, Reading]](dict)
         for labels, points in self.prometheus.readings(f'{{__name__=~"{NAMES}",job="tinybench"}}', seconds, now):
@@ -116,7 +119,7 @@ class PrometheusLooks:
         return found
 
     def _latest(self, rows: list[Reading]) -> list[Reading]:
-        """Return the readings since the previous poll and the one before them, which makes at least two."""
+        """Return the readings of the last `every` seconds and the reading before these, at least two in all."""
         since = rows[-1].at - self.every
         begin = sum(row.at <= since for row in rows[:-1])
         return rows[min(max(0, begin - 1), len(rows) - 2) :]

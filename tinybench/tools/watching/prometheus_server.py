@@ -20,7 +20,7 @@ from tinybench.support.basics.child_process import ChildProcess
 
 __all__ = ["AwayError", "Labels", "Point", "Prometheus", "ScrapeTarget", "start_prometheus"]
 
-STARTING = 60.0  # s, timeout of the start, which takes 0.1 s, or more on a busy machine
+STARTING = 60.0  # s, timeout of the start, which usually takes 0.1 s, but longer on a busy machine
 JOB = "tinybench"
 NOT_HERE = (
     "Prometheus is not installed here: apt-get install prometheus (Debian, Ubuntu), brew install prometheus (macOS), "
@@ -32,7 +32,7 @@ Point = tuple[float, float]  # time in seconds of Prometheus's clock, and value
 
 
 class AwayError(ConnectionError):
-    """An error: Prometheus does not answer."""
+    """The error raised when Prometheus does not answer."""
 
 
 class ScrapeTarget(NamedTuple):
@@ -43,7 +43,7 @@ class ScrapeTarget(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The host and port."""
+        """The host and port of the server, such as ``127.0.0.1:8000``."""
         parts = urlsplit(self.url if "//" in self.url else f"//{self.url}")
         if not parts.hostname or parts.scheme not in ("", "http"):
             raise ValueError(f"{self.url} is no address to watch; write it as http://127.0.0.1:8000")
@@ -75,21 +75,21 @@ class Prometheus:
         return [(series["metric"], float(series["value"][1])) for series in found["result"]]
 
     def readings(self, selector: str, seconds: float, at: float) -> list[tuple[Labels, list[Point]]]:
-        """Return the stored samples of the last `seconds` before `at`, a time of Prometheus's clock."""
+        """Return the stored samples of each series in the `seconds` before `at`, a time on Prometheus's clock."""
         window = f"[{max(1, round(1000 * seconds))}ms]"
         found = self._ask("query", query=selector + window, time=repr(float(at)))["result"]
         return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
 
     def now(self) -> float:
-        """Return the time of Prometheus's clock, which dates all samples and may differ from the local clock."""
+        """Return the time on Prometheus's clock, which timestamps all samples and may differ from the local clock."""
         return self.query("time()")[0][1]
 
     def alerts(self) -> list[dict[str, Any]]:
-        """Return the pending and firing alerts, in the form of Prometheus's API."""
+        """Return the pending and firing alerts, as reported by Prometheus's API."""
         return list(self._ask("alerts")["alerts"])
 
     def wait_for(self, promql: str, seconds: float = 30.0) -> list[tuple[Labels, float]]:
-        """Evaluate an expression until it has a result, and return that. After `seconds`, raise TimeoutError."""
+        """Evaluate an expression until it has a result, and return the result. After `seconds`, raise TimeoutError."""
         until = time.monotonic() + seconds
         while not (found := self.query(promql)):
             if time.monotonic() > until:
@@ -124,8 +124,8 @@ def start_prometheus(
 ) -> Iterator[Prometheus]:
     """Run Prometheus on a free port of this machine while the block runs, and delete its data at the end.
 
-    Prometheus scrapes its targets for the first time after 5 s, which cannot be changed. ``wait_for("up")`` waits for
-    this.
+    The first scrape takes place 5 s after the start. This delay cannot be changed. To wait for the first scrape, call
+    ``wait_for("up")``.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def start_prometheus(
 
 
 def configuration(targets: Sequence[ScrapeTarget], interval: float, rules: Path | None = None) -> dict[str, Any]:
-    """Return the configuration of a Prometheus that scrapes these servers."""
+    """Return a configuration of Prometheus that scrapes `targets` once per `interval` (in seconds)."""
     if twice := {target.address for target in targets if sum(target.address == t.address for t in targets) > 1}:
         raise ValueError(f"{', '.join(sorted(twice))}: listed twice; a server is watched once")
     every = f"{round(interval * 1000)}ms"

@@ -15,13 +15,13 @@ RIGHT = "(?i:true|yes|1)"
 
 
 class Objective(NamedTuple):
-    """A service-level objective: the proportion `share` of all requests is answered within `bound` seconds."""
+    """A service-level objective: at least the proportion `share` of requests is answered within `bound` seconds."""
 
     share: float = 0.999
     bound: float = 0.05
 
     def checked(self) -> Objective:
-        """Return the objective with exact numbers. If it cannot be monitored, raise ValueError with the reason."""
+        """Return the objective without rounding errors. If it cannot be monitored, raise ValueError with the reason."""
         if not 0 < self.share < 1:
             raise ValueError(f"an objective of {self.share:.6g} is no share between 0 and 1; write 99.9% or 0.999")
         bound = next((end for end in SECONDS if math.isclose(self.bound, end)), None)
@@ -36,12 +36,12 @@ class Objective(NamedTuple):
 
     @property
     def le(self) -> str:
-        """The bound as it stands in the histogram's ``le`` label."""
+        """The bound as text, as in the ``le`` label of the histogram's buckets."""
         return str(self.checked().bound)
 
     @property
     def budget(self) -> float:
-        """The share of requests that may fail or be late."""
+        """The proportion of requests that may fail or be late."""
         return 1 - self.share
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Objective(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An alert condition: the budget burns `factor` times too fast over a long and a short window, in seconds."""
+    """An alert condition: the error budget burns `factor` times too fast over `long` and over `short` seconds."""
 
     name: str
     factor: float
@@ -86,7 +86,7 @@ def per_second(metric: str, window: str, labels: str = "", by: str = "version") 
 def full_rate(metric: str, window: str, labels: str = "") -> str:
     """Return the PromQL for a counter's events per second on servers that were scraped for a whole window.
 
-    On other servers, `rate` divides the events of a few seconds by the whole window; a ratio of two rates cancels this.
+    For other servers, `rate` would divide the events of a few seconds by a whole window. Ratios of rates cancel this.
     """
     rate = f'rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}])'
     return f"sum by (version) ({rate} and on (version, instance) {read_since(window)})"
@@ -98,18 +98,18 @@ def read_since(window: str) -> str:
 
 
 def requests(window: str) -> str:
-    """Return the PromQL for the requests per second that count for the objective."""
+    """Return the PromQL for the requests per second that count towards the objective."""
     return per_second("tinybench_requests_total", window, COUNTED_CODES)
 
 
 def in_time(objective: Objective, window: str) -> str:
-    """Return the PromQL for the share of requests that were answered within the bound; NaN without requests."""
+    """Return the PromQL for the proportion of requests answered within the bound; NaN without requests."""
     good = per_second("tinybench_request_seconds_bucket", window, f'le="{objective.le}"')
     return f"clamp_max({good} / {requests(window)}, 1)"
 
 
 def burn(objective: Objective, window: str) -> str:
-    """Return the PromQL for the burn rate: how many times faster than allowed the budget is spent."""
+    """Return the PromQL for the burn rate: how many times faster than allowed the error budget is spent."""
     return f"(1 - {in_time(objective, window)}) / {objective.budget:.12g}"
 
 
@@ -119,7 +119,7 @@ def quantile(q: float, metric: str, window: str) -> str:
 
 
 class Query(NamedTuple):
-    """A PromQL expression, and the legend of its series, with label names in double braces."""
+    """A PromQL expression and the legend for its series. In the legend, label names are in double braces."""
 
     promql: str
     legend: str
@@ -128,7 +128,7 @@ class Query(NamedTuple):
 class Panel(NamedTuple):
     """A plot of one or more PromQL expressions over time.
 
-    ``unit``: ``""``, ``"s"``, ``"share"`` or ``"per second"``; ``line``: a threshold with its name.
+    ``unit``: ``""``, ``"s"``, ``"share"`` or ``"per second"``. ``line``: a threshold and its name.
     """
 
     row: str
@@ -150,7 +150,7 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
     rate
         Window of the rates, in the notation of PromQL; it must span a few scrapes.
     scale
-        Factor for the windows of the burn rates; 1 leaves them at hours.
+        Factor for the lengths of the burn-rate windows; 1 leaves the lengths unchanged.
     """
     fast = WINDOWS[0].scaled(scale)
     long, short, lasting = map(promql_time, (fast.long, fast.short, scale * WINDOWS[-1].long))
