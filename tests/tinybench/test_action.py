@@ -148,6 +148,29 @@ def test_pushes_are_kept_beside_the_same_baseline(runner: Runner, repository: Pa
     assert (refused.code, "permissions: contents: write" in refused.printed) == (3, True)
 
 
+@pytest.mark.parametrize(
+    ("baseline", "said"),
+    [
+        ("0" * 40 + "\nwork=/tmp\nkeep=false", "no line breaks or other control characters"),
+        ("--upload-pack=touch", "not the hash of a commit"),
+    ],
+)
+def test_a_hostile_history_writes_no_output(runner: Runner, repository: Path, baseline: str, said: str) -> None:
+    first, second, _ = git(repository, "rev-list", "--reverse", "main").split()
+    git(repository, "checkout", "-q", second)
+    assert runner.run("push", {"before": first}, **QUIET).code == 0
+    other = runner.home / "other"
+    git(runner.home, "clone", "-q", "-b", "tinybench-history", str(repository.parent / "origin.git"), str(other))
+    [file] = other.glob("*.jsonl")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"baseline": baseline}) + "\n")
+    git(other, "commit", "-qam", "hostile")
+    git(other, "push", "-q", "origin", "tinybench-history")
+    ran = runner.run("push", {"before": first}, **QUIET)
+    assert (ran.code != 0, ran.step) == (True, "Take in the history"), ran.printed
+    assert said in ran.printed
+    assert "keep" not in ran.outputs.get("known", {})
+
+
 def test_it_cannot_tell_what_now_is_slower_and_now_is_not(runner: Runner, repository: Path, tmp_path: Path) -> None:
     times = tmp_path / "times"
     for loops in ("1000", "3_000_000 if n.stat().st_size % 2 else 1000"):

@@ -511,9 +511,10 @@ def test_whatever_gives_an_interval_is_tried_here() -> None:
     tried = {name.partition(",")[0] for name in CASES}
     found = statistical()
     assert len(found) > 60
-    assert not found - tried - set(ELSEWHERE), "add these to CASES; or to ELSEWHERE, with the reason"
+    missing, gone = sorted(found - tried - set(ELSEWHERE)), sorted(set(ELSEWHERE) - found)
+    assert not missing, f"add to CASES, or to ELSEWHERE with the reason: {missing}"
     assert not set(ELSEWHERE) & tried
-    assert not set(ELSEWHERE) - found, "these are not there any more"
+    assert not gone, f"not there any more: {gone}"
 
 
 def test_each_public_name_is_tried_or_said_why_not() -> None:

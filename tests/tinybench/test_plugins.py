@@ -12,14 +12,14 @@ from tests.tinybench.servers import double, served
 from tinybench.load import LoadResult
 from tinybench.shell.cli import main
 from tinybench.tools.drifting import Reference
-from tinybench.tools.drifting.detectors import make_detector
+from tinybench.tools.drifting.detectors import DETECTORS, make_detector
 from tinybench.tools.serving.drift_monitor import Drift
-from tinybench.tools.serving.scenarios import times_due
+from tinybench.tools.serving.scenarios import SCENARIOS, times_due
 
 EXTRA = '''
 import numpy as np
 
-def bursts(rate, seconds, seed):
+def each_second(rate, seconds, seed):
     """All requests of a second at its beginning."""
     return np.repeat(np.arange(int(seconds)), int(rate)).astype(float)
 
@@ -40,7 +40,7 @@ class FirstRow:
         return self.alarms["first"]
 '''
 POINTS = """[tinybench.scenarios]
-bursts = extra_bench:bursts
+each_second = extra_bench:each_second
 backwards = extra_bench:backwards
 never = extra_bench:never
 broken = extra_bench:nothing
@@ -63,15 +63,15 @@ def extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("extra")
 def test_a_scenario_of_another_package_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert np.array_equal(times_due("bursts", 2, 3, 0), [0, 0, 1, 1, 2, 2])
+    assert np.array_equal(times_due("each_second", 2, 3, 0), [0, 0, 1, 1, 2, 2])
     rows = tmp_path / "rows.csv"
     with served(double(tmp_path / "double.onnx")) as server:
         code = main(
-            ["load", server.url, "--scenario", "bursts", "--rate", "300", "--seconds", "2",
+            ["load", server.url, "--scenario", "each_second", "--rate", "300", "--seconds", "2",
              "--save", str(rows)]
         )  # fmt: skip
     assert code in (0, 3)  # 3: this machine was late
-    assert "open loop, bursts" in capsys.readouterr().out
+    assert "open loop, each_second" in capsys.readouterr().out
     due = LoadResult.load(rows).intended
     assert dict(zip(*np.unique(due, return_counts=True), strict=True)) == {0.0: 300, 1.0: 300}
 
@@ -80,7 +80,10 @@ def test_a_scenario_of_another_package_is_sent(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("scenario", "why"),
     [
-        ("wind", "there is no scenario 'wind'; choose from poisson, constant, backwards, broken, bursts, never"),
+        (
+            "wind",
+            f"there is no scenario 'wind'; choose from {', '.join(SCENARIOS)}, backwards, broken, each_second, never",
+        ),
         ("broken", r"'broken' \(extra_bench:nothing\) cannot be loaded: AttributeError"),
         ("backwards", "--scenario backwards: .*sorted"),
         ("never", "--scenario never"),
@@ -94,7 +97,7 @@ def test_a_scenario_that_cannot_be_sent_is_refused(scenario: str, why: str) -> N
 @pytest.mark.usefixtures("extra")
 def test_a_detector_of_another_package_watches_the_server() -> None:
     reference = Reference.of(np.random.default_rng(0).normal(size=(200, 3)))
-    with pytest.raises(ValueError, match="there is no detector 'none'; choose from conformal, first-row"):
+    with pytest.raises(ValueError, match=f"there is no detector 'none'; choose from {', '.join(DETECTORS)}, first-row"):
         make_detector("none", reference, 0.01)
     drift = Drift(reference, "first-row")
     try:
@@ -119,4 +122,4 @@ def test_an_unknown_detector_is_refused_before_the_server_serves(
         main(["serve", str(model), "--port", "0", "--reference", str(tmp_path / "reference.npz"), "--detector", "x"])
         == 3
     )
-    assert "there is no detector 'x'; choose from conformal" in capsys.readouterr().err
+    assert "there is no detector 'x'; choose from" in capsys.readouterr().err

@@ -117,7 +117,7 @@ def show(
         print(FORMATS[form](table), end="\n\n")
         notes = [what_changed(series, changes), *cautions(series), *map(str, conditions_over_time(series.points))]
         notes += [f"measure again, {each}" for each in changed_since(series.points[-1], system_info())]
-        print(*notes, sep="\n", file=sys.stderr if form == "csv" else sys.stdout)
+        print(*notes, sep="\n", file=sys.stdout if form in ("table", "markdown") else sys.stderr)
     if figure:
         draw(*found[0]).savefig(figure, dpi=130)
     if page:

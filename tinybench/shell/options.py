@@ -179,9 +179,7 @@ ROWS = "rows to send in turn, .npy or .npz with X; without it random ones, as th
 LOADING = [
     click.option("--rate", default=100.0, help="Requests per second, sent whether or not earlier ones were answered."),
     click.option("--seconds", default=20.0, help="How many seconds to send."),
-    click.option(
-        "--scenario", default="poisson", help="When requests are due: poisson, constant, or one of another package."
-    ),
+    click.option("--scenario", default="poisson", metavar="NAME", help="When requests are due; ? lists all names."),
     click.option("--closed", "users", type=int, metavar="USERS", help="Instead of a rate: users who wait for answers."),
     click.option(
         "--think",

@@ -53,7 +53,7 @@ SERVING = [
     click.option(
         "--reference", type=FILE, metavar="FILE", help="Rows the model was tested on; /metrics then reports drift."
     ),
-    click.option("--detector", default="conformal", help="Detector of drift: conformal, or one of another package."),
+    click.option("--detector", default="conformal", metavar="NAME", help="Detector of drift; ? lists all names."),
     click.option("--trace", type=FILE, metavar="FILE", help="Write the server's own times of each request as CSV."),
 ]
 

@@ -96,6 +96,7 @@ class Table:
         return {"text/plain": str(self), "text/html": self.html(), "text/markdown": markdown}
 
 
+# Programs read all of these but the first two, which people read: with those, notes may follow on standard output
 FORMATS: dict[str, Callable[[Table], str]] = {"table": str, "markdown": Table.markdown, "csv": Table.csv}
 
 

@@ -18,15 +18,21 @@ __all__ = ["DETECTORS", "Detector", "make_detector"]
 
 
 class Detector(Protocol):
-    """A detector of drift, made from a reference and the false-alarm rate that it may have."""
+    """A detector of drift, made from a reference and the false-alarm rate that it may have as long as it runs.
+
+    What it watches has names, such as ``"inputs"`` and ``"predictions"``, which `tinybench serve` shows on /metrics.
+    """
 
     @property
     def evidence(self) -> Mapping[str, float]:
-        """The evidence of drift by what is watched, such as ``"inputs"``."""
+        """The evidence of drift by name, as an e-value: the alarm belongs at 1 / level.
+
+        It should change with the rows: `tinybench watch` reports a value that stands still as a detector that stopped.
+        """
 
     @property
     def alarms(self) -> Mapping[str, bool]:
-        """Whether the alarm is on, by what is watched."""
+        """Whether drift was ever detected, by name. An alarm that is on stays on."""
 
     def add(self, rows: np.ndarray, outputs: Sequence[str], /) -> bool:
         """Process rows, of shape (n, features), and the label that the model gave to each; return any alarm."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -54,6 +55,12 @@ class Measurement:
     baseline_result: dict[str, Any] | None = None
 
     __repr__ = short_repr
+
+    def __post_init__(self) -> None:
+        for name in NAMES:
+            text = getattr(self, name)
+            if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in text):
+                raise ValueError(f"{name} is {text!r}; a name holds no line breaks or other control characters")
 
     @property
     def id(self) -> str:
