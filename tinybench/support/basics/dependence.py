@@ -19,7 +19,7 @@ def _centred_ranks(values: Sequence[float]) -> np.ndarray:
 
 
 def _autocorrelations(values: Sequence[float]) -> np.ndarray:
-    """Return the autocorrelations of the ranks at lags 0, 1, 2 … If all values are equal, they are 1, 0, 0 …"""
+    """Return the autocorrelations of the ranks at lags 0, 1, 2 … If all values are equal, return 1, 0, 0 and so on."""
     ranks, n = _centred_ranks(values), len(values)
     if not np.any(ranks):
         ranks[0] = 1.0  # if all values are equal, the result is 1 at lag 0 and 0 at all other lags

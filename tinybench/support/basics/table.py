@@ -100,8 +100,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {"table": str, "markdown": Table.ma
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header. None and NaN become empty. Text that looks like a formula starts with a quote.
-    """
+    """Return rows as CSV with a header. None and NaN become empty. A quote is put before text that begins a formula."""
     if not rows:
         return ""
     stream = io.StringIO()

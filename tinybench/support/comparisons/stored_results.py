@@ -29,7 +29,7 @@ _NO_CONDITION = re.compile(
     r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|model_bytes.*|.*_shape|shape|stage|"
     r"measured|processes|load_average|frequency|pools)"
 )
-# times are not comparable if the timer, the work, the clock rate or the kernels differ
+# times are not comparable if these conditions differ: timer, work, clock rate or kernels
 _IDLE = r"PYTHON(HASHSEED|UNBUFFERED|DONTWRITEBYTECODE) "
 _LIBRARIES_RUN = rf"BLAS (kernel|threads)( of |$)|^(?!{_IDLE}).* \(environment\)$"
 _PACE = re.compile(

@@ -1,4 +1,4 @@
-"""Rules of the machine check for facts that only Linux reports: clock rate, shared cores and memory, container …"""
+"""Rules of the machine check for facts that only Linux reports, such as clock rate, shared cores, and clock source."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def placed(root: Box) -> Iterator[tuple[Box, int, float]]:
 
 
 def flame_svg(profile: ProfileData) -> str:
-    """Return the flame graph as SVG. The graph fills the available width, but its font size does not depend on the width.
+    """Return the flame graph as SVG. The graph fills the available width. The font size does not depend on the width.
 
     The outermost function is at the top, with the functions that it calls below it. The width of a box shows its share
     of the time. A tooltip shows the name of a box, and its shares of the time with and without the functions it calls.
@@ -157,7 +157,7 @@ def save_flame(profile: ProfileData, path: str | Path) -> None:
 
 
 def save_speedscope(profile: ProfileData, path: str | Path) -> None:
-    """Write a file for https://www.speedscope.app. This viewer has a view in order of time, "left heavy", and a table."""
+    """Write a file for https://www.speedscope.app. Its views are in order of time, "left heavy", or a table."""
     trunk, frames = profile.trunk, dict[str, int]()
     samples = [[frames.setdefault(name, len(frames)) for name in sample.stack[trunk:]] for sample in profile.samples]
     page = {

@@ -37,7 +37,7 @@ BY_THREAD = (
 
 
 class Ticks:
-    """A schedule with one sample at a random moment of every interval, so that periodic work cannot hide between samples.
+    """A schedule with one sample at a random moment of every interval, so periodic work cannot hide between samples.
 
     `clock` returns the total length of all intervals whose random moment has passed. A sampler that uses this clock
     weights each sample by the intervals for which the sample stands. If native code delays a sample, the sample stands

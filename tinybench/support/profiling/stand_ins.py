@@ -132,7 +132,7 @@ class StandIn:
 
 @contextmanager
 def _ticks(interval: float) -> Iterator[list[int]]:
-    """Set the switch interval. Yield a list whose only item counts how often another thread gets the lock of Python."""
+    """Set the switch interval. Yield a list whose only item counts how often another thread gets Python's lock."""
     count, over, before = [0], threading.Event(), sys.getswitchinterval()
 
     def tick() -> None:

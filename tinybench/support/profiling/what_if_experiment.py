@@ -66,7 +66,7 @@ class Once:
 
 
 class _Paced:
-    """A stage that sets Python's switch interval in child processes. There, the interval of the parent has no effect."""
+    """A stage that, in a child process, sets the switch interval: how long a thread may hold the interpreter's lock."""
 
     def __init__(self, stage: Stage, interval: float) -> None:
         self.stage, self.interval, self.home = stage, interval, os.getpid()
@@ -214,7 +214,7 @@ def prepare_stages(
 
 
 def without(stages: Mapping[str, Stage], name: str, run: Run | None = None) -> dict[str, Stage]:
-    """Return the stages, with the stage `name` replaced by a lookup of its recorded answers, which takes almost no time.
+    """Return the stages, with the stage `name` replaced by a lookup of its recorded answers, which is almost instant.
 
     A run of these stages takes the time of everything else, so it shows whether the pipeline is bound by the stage
     `name`. An answer is recorded when its input occurs for the first time, so run the pipeline once before you measure.
