@@ -46,10 +46,10 @@ def untestable(a: BenchmarkResult, b: BenchmarkResult) -> str:
 def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: BenchmarkResult) -> dict[str, Any] | None:
     """Compare two results of one metric by the appropriate test. If no test is possible (`untestable`), return None.
 
-    The keys of the result are ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in
-    ``unit``), both also with the suffixes ``_lower`` and ``_upper`` for the bounds of the interval, which are None if
-    the comparison has no interval; ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, and ``verdict`` (about a,
-    relative to b). Accuracies are compared row by row if both results record which rows are right (`same_rows`).
+    The keys of the result are ``metric``, ``model_a``, ``model_b``, ``unit``, ``ratio`` (a / b), ``difference`` (a − b,
+    in ``unit``), ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, and ``verdict`` (about a, relative to b). The
+    bounds of the intervals have keys such as ``ratio_lower`` and ``difference_upper``. They are None if the comparison
+    has no interval. Accuracies are compared row by row if both results record which rows are right (`same_rows`).
     """
     row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
     row |= dict.fromkeys(f"{what}{end}" for what in ("ratio", "difference") for end in ("", "_lower", "_upper"))

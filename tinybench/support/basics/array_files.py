@@ -8,7 +8,7 @@ import numpy as np
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a file by name. An .npz file must hold an array X; the only array of an .npy file is X."""
+    """Return the arrays of an .npz file by name. They must include X. The array of an .npy file gets the name X."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     with path.open("rb") as file:
@@ -25,7 +25,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return a batch of `batch` rows, all rows, and the labels or None. A short file's rows repeat in the batch."""
+    """Return a batch of `batch` rows, all rows, and the labels or None. If rows are too few, the batch repeats them."""
     arrays = load_arrays(path)
     rows = arrays["X"]
     if batch < 1:

@@ -37,8 +37,8 @@ def autocorrelation(values: Sequence[float]) -> float:
 def correlation_time(values: Sequence[float]) -> float:
     """Return how many consecutive values contain as much information as one independent value: 1 + 2 Σ ρ, at least 1.
 
-    Σ ρ is the sum of the autocorrelations from lag 1. It ends before the first pair of neighbouring autocorrelations
-    whose sum is negative. See Geyer, Statistical Science 7 (1992).
+    Σ ρ is the sum of the autocorrelations from lag 1 on. This sum ends before the first pair of neighbouring
+    autocorrelations whose sum is negative. See Geyer, Statistical Science 7 (1992).
     """
     rho = _autocorrelations(values)
     pairs = rho[: len(rho) // 2 * 2].reshape(-1, 2).sum(axis=1)

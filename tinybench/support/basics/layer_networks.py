@@ -59,7 +59,7 @@ def layers_of(model: Any) -> list[Layer]:
 
 
 def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
-    """Return an untrained network with weights scaled as in He et al. (2015). The first of `sizes` is the input's."""
+    """Return an untrained network with layers of these sizes, inputs first. Weights are scaled as in He (2015)."""
     rng = np.random.default_rng(seed)
     shapes = list(pairwise(sizes))
     weights = [rng.normal(0, math.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in shapes]

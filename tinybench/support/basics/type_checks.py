@@ -170,7 +170,7 @@ def _check_array(name: str, value: Any) -> None:
 
 @cache
 def checked(subject: Any) -> Any:
-    """Wrap a function so that it first checks the types of its arguments. Return any other object unchanged."""
+    """Wrap a function so that it first checks the types of its arguments. Return other objects unchanged."""
     if not inspect.isfunction(subject):
         return subject
     signature, annotations = inspect.signature(subject), subject.__annotations__

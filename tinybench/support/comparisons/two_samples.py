@@ -33,7 +33,7 @@ def measurement_conditions(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
-    """Raise ValueError if a measurement condition that both results state differs between them.
+    """Raise ValueError if two results state different values of a measurement condition.
 
     `allow` names the `measurement_conditions` that may differ. If `allow` contains an unknown name, raise ValueError.
     """

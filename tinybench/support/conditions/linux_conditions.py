@@ -133,7 +133,7 @@ def _shared_parts(facts: Mapping[str, Any], change: Change) -> list[Rule]:
 
 
 def _machine(facts: Mapping[str, Any], change: Change) -> list[Rule]:
-    """Return the rules for the clock source, WSL, the container and the hypervisor."""
+    """Return the rules for the clock source, WSL, containers and hypervisors."""
     better = next((name for name in facts.get("clock_sources") or () if name not in SLOW_CLOCKS), None)
     sources = "/sys/devices/system/clocksource/clocksource0"
     to_better = better and change(better, f"{sources}/current_clocksource")

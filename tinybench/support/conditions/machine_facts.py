@@ -219,7 +219,10 @@ def _capped(root: Path) -> bool | None:
 
 
 def _on_battery(root: Path) -> bool | None:
-    """Return whether this machine runs on its battery; batteries of mice do not count. If unknown, return None."""
+    """Return whether this machine runs on its battery. Without a battery, return False. If unknown, return None.
+
+    The battery of a device such as a mouse does not count.
+    """
     folder = root / SUPPLIES
     supplies = [path for path in folder.glob("*") if read_text(path / "scope") != "Device"]
     mains = [read_text(path / "online") for path in supplies if read_text(path / "type") in ("Mains", "USB")]

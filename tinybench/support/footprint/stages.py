@@ -1,4 +1,4 @@
-"""A measurement of memory in a new Python process, separately for its stages: import, load, first call and so on."""
+"""A measurement of memory in a new Python process, for each stage: import, load, first call, second call and so on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A trial run of a pipeline. It records the calls, durations and answers of each stage, a function in the pipeline."""
+"""A trial run of a pipeline of stages, which are functions.
+
+The trial run records the calls, durations and answers of each stage, and detects stages that end the process.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +175,7 @@ def _entries(folder: str) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
 
 
 def _failure(folder: str) -> str:
-    """Describe a stage that failed, or during which its process died. If there is no such stage, return ""."""
+    """Describe a stage that failed, or that was running when its process died. Without such a stage, return ""."""
     for pid, _, told in _entries(folder):
         for entry in told:
             if "error" in entry:

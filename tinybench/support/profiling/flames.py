@@ -61,7 +61,7 @@ class Box:
 
 
 def tree(profile: ProfileData) -> Box:
-    """Return the calls of a profile as a tree. Direct recursion of a function becomes one box."""
+    """Return the calls of a profile as a tree. A function that calls itself directly becomes one box."""
     root = Box("all")
     for stack, seconds in profile.by_stack().items():
         box = root

@@ -55,7 +55,7 @@ class Repeated:
 
 
 class Once:
-    """A stage that must not be called twice on the same input. To repeat it, `delay` runs, which takes as long."""
+    """A stage that must not be called twice on the same input. Repetitions run `delay` instead, which takes as long."""
 
     def __init__(self, stage: Stage, delay: Delay) -> None:
         self.stage, self.again = stage, delay

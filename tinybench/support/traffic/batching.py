@@ -20,7 +20,7 @@ Run = Callable[[list[Any]], Awaitable[Sequence[Any]]]
 
 
 def settle(answers: Iterable[asyncio.Future[Any]], error: BaseException) -> None:
-    """Set an exception on all unfinished futures. If `error`, such as CancelledError, is no Exception, cancel them."""
+    """Set `error` on all unfinished futures. If `error` is not an `Exception`, like CancelledError, cancel them."""
     for answer in list(answers):
         if answer.done():
             continue

@@ -132,7 +132,7 @@ def thread_pool(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
 
 
 class Waiting(NamedTuple):
-    """A request in the queue of a `Batcher`: its input, its arrival on the event loop's clock, and the answer."""
+    """A request in the queue of a `Batcher`: its input, its arrival time on the event loop, and the answer's future."""
 
     item: Any
     arrived: float

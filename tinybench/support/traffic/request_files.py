@@ -22,7 +22,7 @@ def write_rows(result: LoadRun, path: str | Path) -> None:
 
 
 def read_rows(path: str | Path) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Return the columns and the metadata from a file by `write_rows`. For any other file, raise ValueError."""
+    """Return the columns and the metadata of a file that `write_rows` wrote. For any other file, raise ValueError."""
     with open(path, encoding="utf-8", newline="") as file:
         first, *rows = file.read().splitlines() or [""]
     try:
