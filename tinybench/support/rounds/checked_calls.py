@@ -67,7 +67,7 @@ class arguments:
 
 
 def plain_call(call: Call, x: Any, setup: Call | None, sync: Callable[[], Any] | None) -> tuple[Call, Any]:
-    """Return a function of one argument, and the argument. The function unpacks `arguments`, then calls `sync` last."""
+    """Return a function of one argument, and the argument. The function unpacks `arguments`, and calls `sync` last."""
     refuse_later(call)
     sample = x if setup is None else setup(x)
     if isinstance(sample, arguments):
