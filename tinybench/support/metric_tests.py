@@ -1,4 +1,4 @@
-"""A comparison of two results of one metric by the appropriate test, or the reason why no test is appropriate."""
+"""A comparison of two results of one metric by a suitable test, or the reason why no test can compare them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinybench.support.comparisons.verdict import least_of
 
 
 def is_detected(value: Any) -> bool:
-    """Return whether a result is above its meter's detection limit. A result of 0 bytes, joules or CPU s never is."""
+    """Return whether a result is above its meter's detection limit. Memory, energy or CPU time of 0 is below it."""
     if not isinstance(value, BenchmarkResult):
         return True
     nothing = value.metric_name in ("memory", "energy", "cpu_time") and value.median <= 0
@@ -21,7 +21,7 @@ def is_detected(value: Any) -> bool:
 
 
 def same_rows(a: BenchmarkResult, b: BenchmarkResult) -> bool:
-    """Return whether both results record which rows were right and which were wrong, for equally many rows."""
+    """Return whether both results record which rows were predicted correctly, for the same number of rows."""
     right = rows_right(a.metadata), rows_right(b.metadata)
     return right[0] is not None and right[1] is not None and len(right[0]) == len(right[1])
 
@@ -46,10 +46,10 @@ def untestable(a: BenchmarkResult, b: BenchmarkResult) -> str:
 def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: BenchmarkResult) -> dict[str, Any] | None:
     """Compare two results of one metric by the appropriate test. If no test is possible (`untestable`), return None.
 
-    The keys of the result are ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in
-    ``unit``), each with ``_lower`` and ``_upper``, which are None if the comparison has no interval; ``p``
-    (uncorrected), ``cohens_d``, ``paired``, ``test``, and ``verdict`` (about a, relative to b). Accuracies whose
-    `rows_right` are known are compared row by row.
+    The keys of the result are ``metric``, ``model_a``, ``model_b``, ``unit``, ``ratio`` (a / b), ``difference`` (a − b,
+    in ``unit``), ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, and ``verdict`` (about a, relative to b). The
+    bounds of the intervals have keys such as ``ratio_lower`` and ``difference_upper``. They are None if the comparison
+    has no interval. Accuracies are compared row by row if both results record which rows are right (`same_rows`).
     """
     row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
     row |= dict.fromkeys(f"{what}{end}" for what in ("ratio", "difference") for end in ("", "_lower", "_upper"))

@@ -1,4 +1,7 @@
-"""Linear models, multilayer perceptrons, and pipelines that end in one, as plain NumPy code in float32."""
+"""Fitted scikit-learn models as plain NumPy code in float32.
+
+Linear models, multilayer perceptrons, and pipelines that end in such a model are supported.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def _activation(model: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 @dataclass(frozen=True)
 class NumpyTwin:
-    """A fitted model as a NumPy function of rows. `borrowed` names the steps that still call scikit-learn."""
+    """A fitted model as a NumPy function of rows. `borrowed` names the pipeline steps that still call scikit-learn."""
 
     steps: list[Callable[[Any], Any]]
     layers: list[tuple[np.ndarray, np.ndarray]]
@@ -55,7 +58,7 @@ def numpy_twin(model: Any) -> NumpyTwin:
     """Return a fitted linear model or multilayer perceptron, alone or at the end of a pipeline, as plain NumPy.
 
     Scalers are rewritten in NumPy; other steps keep their own ``transform``. Before the twin is returned, its results
-    are compared with those of the model on random rows. If a model has no twin, raise TypeError with the reason.
+    are compared with those of the model on random rows. If the model cannot be rewritten, raise TypeError.
     """
     *before, last = [step for _, step in getattr(model, "steps", [("model", model)])]
     steps: list[Callable[[Any], Any]] = []
@@ -82,7 +85,10 @@ def numpy_twin(model: Any) -> NumpyTwin:
 
 
 def dense_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the weights (inputs, units) and the biases of each layer in float32. A linear model has one layer."""
+    """Return the weights and biases of each layer in float32. Weights have the shape (inputs, units).
+
+    A linear model has one layer.
+    """
     if hasattr(model, "coefs_"):
         pairs = list(zip(model.coefs_, model.intercepts_, strict=True))
     elif getattr(model, "loss", "") == "modified_huber":
@@ -96,7 +102,7 @@ def dense_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _ending(model: Any, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Callable[[Any], Any]]:
-    """Return the functions that lead from features to predictions, in order."""
+    """Return the functions that turn preprocessed features into predictions, in the order in which they run."""
     act, outputs = _activation(model), len(layers[-1][1])
     hidden: list[Callable[[Any], Any]] = [lambda X: np.asarray(X, np.float32)]
     hidden += [partial(_layer, W, b, act) for W, b in layers[:-1]]
@@ -105,7 +111,7 @@ def _ending(model: Any, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> list
         kind = "identity" if not hasattr(model, "predict_proba") else "logistic" if outputs == 1 else "softmax"
     if len(layers) == 1 and getattr(model, "loss", "") == "log_loss" and kind == "softmax":  # an SGDClassifier
         return [*hidden, lambda a: _one_against_rest(a @ layers[-1][0] + layers[-1][1])]
-    # `numpy_baseline` supports only ReLU in hidden layers, but every kind of last layer
+    # `numpy_baseline` supports only ReLU in hidden layers, but any activation in the last layer
     all_of_it = getattr(model, "activation", "") == "relu"
     end = list(layers) if all_of_it else [layers[-1]]
     weights_and_biases = {"coefs_": [W for W, _ in end], "intercepts_": [b for _, b in end]}
@@ -126,9 +132,9 @@ def _one_against_rest(scores: np.ndarray) -> np.ndarray:
 
 
 def _scaler(step: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]] | None:
-    """Return one of scikit-learn's scalers as a NumPy function, with its arrays. For any other step, return None.
+    """Return a scikit-learn scaler as a NumPy function, and the arrays of the scaler. For any other step, return None.
 
-    The order of operations is that of scikit-learn.
+    The operations run in the same order as in scikit-learn.
     """
     first, second = {
         "StandardScaler": ((np.subtract, "mean_"), (np.divide, "scale_")),
@@ -141,7 +147,7 @@ def _scaler(step: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]] | None:
     centred = getattr(step, "with_mean", True) and getattr(step, "with_centering", True)
     numbers = [getattr(step, first[1], None) if centred else None, getattr(step, second[1], None)]
     offset, unit = (numbers[1], 1.0) if first[0] is np.multiply else numbers
-    # An offset far from 0 is kept in float64: rounded to float32, it would shift the rows by a share of their spread.
+    # An offset far from 0 is kept in float64: rounded to float32, it would shift the rows by part of their spread.
     # Of these four scalers, scikit-learn rounds only the offset of StandardScaler.
     near = offset is None or np.all(np.abs(offset) <= 16 * np.abs(1.0 if unit is None else unit))
     kind = np.float32 if near or type(step).__name__ == "StandardScaler" else np.float64

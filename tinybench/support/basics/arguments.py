@@ -83,7 +83,7 @@ def check_buckets(q: float, bounds: Sequence[float], counts: Sequence[float]) ->
 
 
 def check_pairs(least: int = 1, **samples: Sequence[float] | np.ndarray) -> None:
-    """Raise ValueError if `check_numbers` does, or if the samples have different numbers of values."""
+    """Raise ValueError under the same conditions as `check_numbers`, or if the samples have different lengths."""
     check_numbers(least, **samples)
     if len({len(values) for values in samples.values()}) > 1:
         counts = " and ".join(str(len(values)) for values in samples.values())
@@ -97,7 +97,7 @@ def check_percentile(q: float) -> None:
 
 
 def check_serial(n: float, serial: float) -> None:
-    """Raise ValueError unless `n`, a number of workers, is at least 1, and `serial` is a share from 0 to 1."""
+    """Raise ValueError unless `n`, the worker count, is at least 1 and `serial`, a fraction, is from 0 to 1."""
     check_least(1, n=n)
     if not 0 <= serial <= 1:
         raise ValueError(f"serial is {serial}; the share that runs on one worker is a number from 0 to 1")

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz file by name. The array X is required; an .npy file holds X only."""
+    """Return the arrays of an .npz file by name. They must include X. The array of an .npy file gets the name X."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     with path.open("rb") as file:
@@ -25,7 +25,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return one batch of rows (rows repeat if there are too few), all rows, and the labels or None."""
+    """Return a batch of `batch` rows, all rows, and the labels or None. If rows are too few, the batch repeats them."""
     arrays = load_arrays(path)
     rows = arrays["X"]
     if batch < 1:
@@ -34,7 +34,7 @@ def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return one batch of rows, all rows, and their labels. Raise ValueError if the file has no labels."""
+    """Return a batch of `batch` rows, all rows, and their labels. If the file has no labels, raise ValueError."""
     first, rows, labels = load_data(path, batch)
     if labels is None:
         raise ValueError(f"{path} has no labels; accuracy needs y: np.savez(file, X=rows, y=labels)")

@@ -1,4 +1,7 @@
-"""A child process that exchanges lines with this one, and ends when its block ends or when this process does."""
+"""A child process that exchanges lines of text with this process.
+
+The child ends when its ``with`` block ends, or when this process does.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ END_WITH_PARENT = Path(__file__).with_name("end_with_parent.py")
 
 
 class ChildEndedError(RuntimeError):
-    """The child process has ended, or closed its output."""
+    """An error for a child process that has ended or closed its output."""
 
 
 class ChildProcess:
@@ -30,21 +33,22 @@ class ChildProcess:
     Parameters
     ----------
     command
-        Program and arguments. It should end when its standard input closes; see `wrapped`.
+        The program and its arguments. The program should end when its standard input closes; if not, set `wrapped`.
     name
-        Its name in messages.
+        The name of the child process in error messages.
     wrapped
-        Whether the command does not read its standard input, such as a server: a small script then runs it, and
-        terminates it when this process closes the pipe or is killed.
+        True for a command that does not read its standard input, such as a server. A small script then runs the
+        command, and terminates it when this process closes the pipe or is killed.
     output
-        Where its standard output goes: ``"lines"`` to `receive`, ``"file"`` to the file of its standard error, which
-        `written` reads, and ``"nowhere"`` to no reader; with the last, it has no standard input either.
+        The destination of standard output. With ``"lines"``, `receive` returns the lines. With ``"file"``, the output
+        goes to the same file as standard error, which `written` reads. With ``"nowhere"``, the output is discarded,
+        and the command has no standard input either.
     errors
-        The file for its standard error; without it, a temporary one.
+        The file for standard error. By default, this is a temporary file.
     patience
-        How many seconds it gets to end by itself when it is closed, before it is killed.
+        The seconds that the command has to end by itself after `close`. Then it is killed.
     cwd, env
-        Its working directory and environment; None for those of this process.
+        The working directory and the environment of the command. None stands for those of this process.
     handles
         File descriptors that the command inherits.
 
@@ -101,7 +105,7 @@ class ChildProcess:
         self.close()
 
     def send(self, message: Any) -> None:
-        """Write a message as a line of JSON; `ChildEndedError` if the child no longer reads."""
+        """Write a message as a line of JSON. If the child no longer reads, raise `ChildEndedError`."""
         assert self.process.stdin
         try:
             print(json.dumps(message), file=self.process.stdin, flush=True)
@@ -109,9 +113,9 @@ class ChildProcess:
             raise self.ended() from None
 
     def receive(self, seconds: float | None = None) -> str:
-        """Return the next line that the child writes, without its end; `ChildEndedError` if none comes.
+        """Return the next line that the child writes, without the newline. If the child ends, raise `ChildEndedError`.
 
-        If `seconds` are given, the child is killed when no line has come after them.
+        If `seconds` is given and no line arrives within this time, the child is killed.
         """
         assert self.process.stdout
         with self.killed_after(seconds) if seconds is not None else nullcontext():
@@ -122,7 +126,7 @@ class ChildProcess:
 
     @contextmanager
     def killed_after(self, seconds: float) -> Iterator[None]:
-        """Kill the child if the block still runs after some seconds."""
+        """Kill the child if the ``with`` block is still running after `seconds`."""
         timer = threading.Timer(max(0.0, seconds), self.kill)
         timer.daemon = True
         timer.start()
@@ -132,7 +136,7 @@ class ChildProcess:
             timer.cancel()
 
     def ended(self) -> ChildEndedError:
-        """Return the error of a child that has ended, with its exit code and the last lines that it wrote."""
+        """Return an error that states the child's exit code and the last lines in the file of its standard error."""
         try:
             code = f"ended with exit code {self.process.wait(timeout=5)}"
         except subprocess.TimeoutExpired:
@@ -141,7 +145,7 @@ class ChildProcess:
         return ChildEndedError(f"{self.name} {code}" + (f":\n{text}" if text else ", without a word"))
 
     def written(self) -> str:
-        """Return what the child has written to its standard error."""
+        """Return the text that the child has written to standard error so far."""
         file = self._errors.fileno()
         size = os.fstat(file).st_size
         if hasattr(os, "pread"):  # the child shares the position in the file, which must not move while it writes
@@ -152,15 +156,15 @@ class ChildProcess:
     def kill(self) -> None:
         """Kill the child and every process that it started."""
         self.killed = True
-        with suppress(ProcessLookupError, PermissionError):  # it has ended by itself
+        with suppress(ProcessLookupError, PermissionError):  # the child has already ended
             if sys.platform == "win32":
                 self.process.kill()
             else:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Close the pipes, wait for the end of the child, and kill what is left of it."""
-        with suppress(OSError):  # a message is left that nobody reads
+        """Close the pipes, wait for the child to end, and kill the processes of the child that still run."""
+        with suppress(OSError):  # the buffer may hold a message that the child no longer reads
             if self.process.stdin:
                 self.process.stdin.close()
         if not self.killed and self.patience:

@@ -19,10 +19,10 @@ def _centred_ranks(values: Sequence[float]) -> np.ndarray:
 
 
 def _autocorrelations(values: Sequence[float]) -> np.ndarray:
-    """Return the autocorrelations of the ranks at all lags from 0. For equal values, only lag 0 is not zero."""
+    """Return the autocorrelations of the ranks at lags 0, 1, 2 … If all values are equal, return 1, 0, 0 and so on."""
     ranks, n = _centred_ranks(values), len(values)
     if not np.any(ranks):
-        ranks[0] = 1.0  # for equal values, the result is 1 at lag 0 and 0 elsewhere
+        ranks[0] = 1.0  # if all values are equal, the result is 1 at lag 0 and 0 at all other lags
     spectrum = np.abs(np.fft.rfft(ranks, 2 * n)) ** 2
     products: np.ndarray = np.fft.irfft(spectrum, 2 * n)[:n]
     products /= products[0]
@@ -30,15 +30,15 @@ def _autocorrelations(values: Sequence[float]) -> np.ndarray:
 
 
 def autocorrelation(values: Sequence[float]) -> float:
-    """Return the autocorrelation of the ranks at lag 1, from −1 to 1. Ranks make it robust against outliers."""
+    """Return the autocorrelation of the ranks at lag 1, from −1 to 1. Ranks are robust against outliers."""
     return float(_autocorrelations(values)[1]) if len(values) > 1 else 0.0
 
 
 def correlation_time(values: Sequence[float]) -> float:
-    """Return the number of consecutive values that are worth one independent value: 1 + 2 Σ ρ, at least 1.
+    """Return how many consecutive values contain as much information as one independent value: 1 + 2 Σ ρ, at least 1.
 
-    The sum stops before the first pair of neighbouring autocorrelations with a negative sum. Geyer, Statistical Science
-    7 (1992).
+    Σ ρ is the sum of the autocorrelations from lag 1 on. This sum ends before the first pair of neighbouring
+    autocorrelations whose sum is negative. See Geyer, Statistical Science 7 (1992).
     """
     rho = _autocorrelations(values)
     pairs = rho[: len(rho) // 2 * 2].reshape(-1, 2).sum(axis=1)
@@ -47,15 +47,16 @@ def correlation_time(values: Sequence[float]) -> float:
 
 
 def effective_count(values: Sequence[float]) -> float:
-    """Return the effective sample size: about how many independent values would estimate the mean equally well."""
+    """Return the effective sample size: the number of independent values that would estimate the mean equally well."""
     return len(values) / correlation_time(values)
 
 
 def is_dependent(values: Sequence[float]) -> bool:
-    """Return whether values are positively autocorrelated. The false-alarm rate is 5 to 6 % for every distribution.
+    """Return whether values are positively autocorrelated.
 
-    The statistic is the sum of the rank autocorrelations at the first lags with Bartlett's weights, compared with its
-    distribution under shuffling. Wald, Wolfowitz, Annals of Mathematical Statistics 14 (1943).
+    The test statistic is the sum of the rank autocorrelations at the first lags, with Bartlett's weights. This sum is
+    compared with its distribution for shuffled values. The false-alarm rate is 5 to 6 %, whatever the distribution of
+    the values. See Wald, Wolfowitz, Annals of Mathematical Statistics 14 (1943).
     """
     n = len(values)
     lags = np.arange(1, max(1, round(n ** (1 / 3)) - 1) + 1)
@@ -67,10 +68,10 @@ def is_dependent(values: Sequence[float]) -> bool:
 
 
 def batch_length(values: Sequence[float], least: int = 6) -> int:
-    """Return the number of consecutive values in a batch. It is odd, and 1 if the values are not autocorrelated.
+    """Return the number of consecutive values in a batch, always odd. If the values are not autocorrelated, return 1.
 
-    A batch lasts three correlation times, so that batches are nearly independent. It is shorter if there would be fewer
-    than `least` batches otherwise.
+    A batch is three correlation times long, so that batches are nearly independent. If that gave fewer than `least`
+    batches, batches are shorter.
     """
     if not is_dependent(values):
         return 1
@@ -79,7 +80,7 @@ def batch_length(values: Sequence[float], least: int = 6) -> int:
 
 
 def batch_means(values: Sequence[float], length: int) -> list[float]:
-    """Return the means of batches of `length` consecutive values. Schmeiser, Operations Research 30 (1982)."""
+    """Return the means of batches of `length` consecutive values. See Schmeiser, Operations Research 30 (1982)."""
     return [float(mean) for mean in np.mean(_batches(values, length), axis=1)]
 
 
@@ -94,7 +95,7 @@ def _batches(values: Sequence[float], length: int) -> np.ndarray:
 
 
 def caution(values: Sequence[float], least: int = 6) -> str:
-    """Return a warning about how autocorrelation affects intervals of these values, or "" if there is no problem."""
+    """Return a warning about the effect of autocorrelation on intervals from these values, or "" if all is well."""
     n = len(values)
     if n < 2 or min(values) == max(values):
         return ""

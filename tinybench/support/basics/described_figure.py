@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Drawn(NamedTuple):
-    """A figure with its alternative text, caption and data, named as in `tinybench.course.show_figure`."""
+    """A figure with its alternative text, caption and data. `tinybench.course.show_figure` takes the same names."""
 
     figure: Figure
     alt: str
@@ -18,6 +18,6 @@ class Drawn(NamedTuple):
     data: dict[str, list[Any]]
 
     def save(self, path: str | Path, dpi: int = 100) -> None:
-        """Write the figure in the format of the file name. PNG and SVG files also hold the alternative text."""
+        """Write the figure to a file, in the format of its suffix. PNG and SVG files also hold the alternative text."""
         told = {"Description": self.alt} if Path(path).suffix in (".png", ".svg") else None
         self.figure.savefig(path, dpi=dpi, metadata=told)

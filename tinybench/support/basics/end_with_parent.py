@@ -1,6 +1,6 @@
-"""A script that runs a command until the process that started the script closes its end of the pipe.
+"""A script that runs a command, and terminates the command when the parent process closes the pipe to the script.
 
-A killed process cannot end its children, but the system closes its pipes.
+A parent process that is killed cannot end its children itself, but the operating system closes its pipes.
 """
 
 import signal
@@ -11,8 +11,8 @@ import threading
 
 def run_with_parent() -> int:
     """Run the command in the arguments, terminate it when standard input closes, and return its exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that holds the pipe decides
-    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, close_fds=False) as child:  # with descriptors for it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent process ends the command
+    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, close_fds=False) as child:  # inherits descriptors
 
         def wait_for_end() -> None:
             sys.stdin.read()

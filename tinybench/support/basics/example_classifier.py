@@ -1,4 +1,4 @@
-"""An example classifier for studies: a small network, and the digits data set of scikit-learn."""
+"""An example classifier for studies: a small neural network, and scikit-learn's data set of handwritten digits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def digits() -> tuple[Any, ...]:
 
 
 def network(layers: tuple[int, ...] = (256, 128), iterations: int = 60) -> Any:
-    """Return a network that is not fitted yet. Its random seed is fixed, so its initial weights are always the same."""
+    """Return an untrained network. The random seed is fixed, so the initial weights are always the same."""
     from sklearn.neural_network import MLPClassifier
 
     return MLPClassifier(layers, batch_size=200, max_iter=iterations, random_state=0)

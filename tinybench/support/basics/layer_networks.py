@@ -1,4 +1,4 @@
-"""Networks as lists of layers. They are read from scikit-learn, run, counted, and written as ONNX."""
+"""Neural networks as lists of layers: conversion from scikit-learn, forward pass, parameter count and ONNX export."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def layers_of(model: Any) -> list[Layer]:
 
 
 def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
-    """Return an untrained network for layer sizes from inputs to outputs. Random weights are scaled as by He (2015)."""
+    """Return an untrained network with layers of these sizes, inputs first. Weights are scaled as in He (2015)."""
     rng = np.random.default_rng(seed)
     shapes = list(pairwise(sizes))
     weights = [rng.normal(0, math.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in shapes]
@@ -67,7 +67,7 @@ def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
 
 
 def activations(layers: Sequence[Layer], X: Any) -> list[np.ndarray]:
-    """Return the rows, then the output of each layer. The last output holds the scores before any softmax."""
+    """Return the input rows and the output of each layer. The last output holds the scores before any softmax."""
     values = [np.asarray(X, np.float32)]
     for W, b, relu in layers:
         a = values[-1] @ W + b
@@ -76,12 +76,12 @@ def activations(layers: Sequence[Layer], X: Any) -> list[np.ndarray]:
 
 
 def parameters(layers: Sequence[Layer]) -> int:
-    """Return the number of parameters of a network, zeros included."""
+    """Return the number of parameters of a network, including parameters that are zero."""
     return sum(layer.W.size + layer.b.size for layer in layers)
 
 
 def zipped_size(path: str | Path) -> int:
-    """Return the size of a file in bytes after compression with zlib, as in a download."""
+    """Return the size of a file in bytes after compression with zlib, as for a download."""
     return len(zlib.compress(Path(path).read_bytes()))
 
 

@@ -28,7 +28,8 @@ def number_of(count: object, noun: str, many: str = "") -> str:
 def p_text(p: float, least_of: str = "") -> str:
     """Return a p-value as text: ``"p = 0.012"``, ``"p < 0.001"``, ``"p ≤ 0.031, the least that 6 rounds allow"``.
 
-    If `p` is the smallest p-value that the test can give for so little data, `least_of` names the data: ``"6 rounds"``.
+    If `p` is the smallest p-value that the test can give with this amount of data, pass the amount as `least_of`, such
+    as ``"6 rounds"``.
     """
     if p < 0.001:
         return "p < 0.001"
@@ -37,9 +38,10 @@ def p_text(p: float, least_of: str = "") -> str:
 
 
 def with_digits(value: float, width: float) -> str:
-    """Return a value with the digits that an interval of this width supports: 18,100,000 for 15.8 to 18.3 million.
+    """Return a value as text, rounded to the digits that an interval of this width supports.
 
-    The last digit is about a fifth of the width. Without an interval, the value has four significant digits.
+    One unit of the last digit is at most a fifth of the width: 18,100,000 for an interval of 15.8 to 18.3 million. If
+    the width is 0 or not finite, keep four significant digits.
     """
     place = math.floor(round(math.log10(width / 5), 9)) if 0 < width < math.inf else _fourth_digit(value)
     shown = round(value, -place) + 0.0  # + 0.0 turns −0 into 0
@@ -52,8 +54,8 @@ def with_ends(
 ) -> str:
     """Return a value with its interval, ``"1.65 (1.60 to 1.71)"``. Without an interval, return the value alone.
 
-    The interval determines the number of digits. `named`, such as ``"95 % CI "``, is put before the ends of the
-    interval, and `unit` after the value.
+    The interval determines the number of digits. `named`, such as ``"95 % CI "``, is written before the bounds of the
+    interval, `between` between them, and `unit` after the value.
     """
     width = ends[1] - ends[0] if ends else 0.0
     if not 0 < width < math.inf:
@@ -67,7 +69,7 @@ def _fourth_digit(value: float) -> int:
 
 
 def finite(value: Any) -> Any:
-    """Return a value that JSON can hold: NaN and infinite numbers become None, also in dictionaries and tuples."""
+    """Replace NaN and infinite numbers by None, also in dictionaries and tuples, because JSON cannot hold them."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, tuple):

@@ -26,8 +26,8 @@ def load_graph(source: Any) -> Any:
 
 
 def tidy_opsets(graph: Any) -> None:
-    """Keep only the largest version of each operator set of a graph. Add the standard set if it is missing."""
-    # for a graph with trees, skl2onnx lists the standard set twice, which ONNX Runtime's tools reject
+    """Keep only the highest version of each operator set of a graph. Add the standard operator set if it is missing."""
+    # for tree models, skl2onnx lists the standard operator set twice, which ONNX Runtime's tools reject
     versions: dict[str, int] = {}
     for opset in graph.opset_import:
         domain = "" if opset.domain == "ai.onnx" else opset.domain

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Section(NamedTuple):
-    """One section of a report: its heading, an introduction to the table, the table's rows, and names of pictures."""
+    """One section of a report: a heading, a text, the rows of a table, and the names of the pictures to show."""
 
     title: str
     text: str
@@ -74,7 +74,7 @@ class Page(NamedTuple):
     title, sentence
         The heading, and the one sentence that states the decision.
     pictures
-        The pictures by name. `sections` refer to pictures by name; pictures without a reference stand at the top.
+        The pictures by name. `sections` refer to pictures by name. A picture that no section names stands at the top.
     sections
         The sections, in order.
     warnings

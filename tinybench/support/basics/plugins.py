@@ -1,4 +1,4 @@
-"""Tables that other packages extend through entry points."""
+"""A lookup in tables of named objects that other packages can extend through entry points."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ T = TypeVar("T")
 
 
 def find_entry(group: str, own: Mapping[str, T], name: str) -> T:
-    """Return the entry of a table by its name.
+    """Return the entry of a table that has the given name.
 
     Parameters
     ----------
     group
         The group of entry points with which other packages extend the table, such as ``"tinybench.scenarios"``.
     own
-        The entries of this package, by name. They come first.
+        The entries of this package, by name. They take precedence over entries of other packages.
     name
-        The entry to return.
+        The name of the entry to return.
 
     Raises
     ------
     ValueError
-        If no entry has this name, or the package that has it cannot be imported.
+        If no entry has this name, or if the package that provides the entry cannot be imported.
     """
     if name in own:
         return own[name]

@@ -1,4 +1,4 @@
-"""Labels at the points of a figure, placed so that none overlap and each clearly belongs to its point."""
+"""Labels at the points of a figure. They are placed so that no two overlap and each clearly belongs to its point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def label_points(
 ) -> None:
     """Write a name at each point so that no two overlap. A thin line connects a distant name with its point.
 
-    Call this function last: nothing may move afterwards, so it switches off the layout engine of the figure.
+    Call this function last. It switches off the layout engine of the figure, because nothing may move afterwards.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ def label_points(
 def _free_places(
     dots: np.ndarray, sizes: np.ndarray, frame: np.ndarray, lines: np.ndarray, order: Sequence[int]
 ) -> dict[int, np.ndarray]:
-    """Return the offset from each dot to the centre of its name. Names without a free place are left out."""
+    """Return, by index, the offset from a dot to the centre of its name. Names without a free place are left out."""
     steps: dict[int, np.ndarray] = {}
     leaders: dict[int, list[Any]] = {}
     marks = np.hstack([dots - _MARKER, dots + _MARKER])
-    for _ in range(4):  # names that were placed early are placed again once the later ones have a place
+    for _ in range(4):  # names that were placed early are placed again after the later names
         before = dict(steps)
         for index in order:
             steps.pop(index, None)
@@ -111,7 +111,7 @@ def _best(dots: np.ndarray, index: int, size: np.ndarray, frame: np.ndarray, oth
     boxes = _box(dots[index] + steps, size)
     edges = dots[index] + _edge(steps, size)
     leaders = np.stack([np.broadcast_to(dots[index], edges.shape), edges], axis=1)
-    apart = [i for i in range(len(dots)) if np.abs(dots[i] - dots[index]).max() > _MARKER]  # not the same place
+    apart = [i for i in range(len(dots)) if np.abs(dots[i] - dots[index]).max() > _MARKER]  # dots at other places
     cost = gaps + _COVERS * _overlap(boxes, np.vstack([marks, names])).sum(axis=1)
     cost += 10 * _COVERS * ((boxes[:, :2] < frame[:2]) | (boxes[:, 2:] > frame[2:])).any(axis=1)
     cost += _TOUCHES * _through(boxes, lines).sum(axis=1) + _CROSSES * _through(boxes, led).sum(axis=1)
@@ -122,25 +122,25 @@ def _best(dots: np.ndarray, index: int, size: np.ndarray, frame: np.ndarray, oth
 
 
 def _leader(dots: np.ndarray, index: int, step: np.ndarray, size: np.ndarray) -> list[np.ndarray]:
-    """Return the end of the line to a name, as a list. It is empty if the name is clearly near its own dot."""
+    """Return a list with the end point of the line to a name. If the name is clearly near its dot, return []."""
     edge = _edge(step, size)
     far = np.hypot(*edge) > _MARKER + _NEAR
     return [dots[index] + edge] if far or _misleads(dots, index, _box(dots[index] + step, size)) else []
 
 
 def _misleads(dots: np.ndarray, index: int, box: np.ndarray) -> bool:
-    """Return whether a name fails to be clearly nearer to its own dot than to any other."""
+    """Return whether a name could seem to belong to another dot, because it is not clearly nearer to its own."""
     distances = np.hypot(*np.maximum(np.maximum(box[:2] - dots, dots - box[2:]), 0).T)
     return bool((np.delete(distances, index) < 1.4 * distances[index]).any())
 
 
 def _edge(step: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the offset from a dot to the nearest point of its name, from one or several offsets to the centre."""
+    """Return the offset from a dot to the nearest point of its name. `step` is the offset to the centre of the name."""
     return np.asarray(np.sign(step) * np.maximum(np.abs(step) - size / 2, 0))
 
 
 def _box(middle: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return one or several boxes (left, bottom, right, top), each one pixel wider to the left and the right."""
+    """Return the edges (left, bottom, right, top) of a box of this size, one pixel wider on the left and the right."""
     return np.concatenate([middle - size / 2 - (1, 0), middle + size / 2 + (1, 0)], axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""A one-line ``repr`` for objects that hold many measurements, for lists, dictionaries and error messages."""
+"""A one-line ``repr`` for objects that hold many measurements. Lists, dictionaries and error messages show it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _SCALARS.maxstring = _SCALARS.maxother = 40
 
 
 def short_repr(self: Any) -> str:
-    """Return ``<BenchmarkResult latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30>``, at most `MOST` characters.
+    """Return a one-line description of an object with at most `MOST` characters.
 
-    Assign this function in a dataclass: ``__repr__ = short_repr``. The text is the first line of ``str``. If the class
-    does not define ``__str__``, the text lists the fields, and shows containers by their sizes.
+    An example is ``<BenchmarkResult latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30>``. Assign this function in a
+    dataclass: ``__repr__ = short_repr``. The description is the first line of ``str(self)``. If the class does not
+    define ``__str__``, the description lists the fields, with containers as type and size.
     """
     kind = type(self)
     text = ""
@@ -33,7 +34,7 @@ def short_repr(self: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a scalar as Python writes it, or the type and size of any other value."""
+    """Return a value as short text. Arrays, and containers of more than two items, become their type and size."""
     if shape := getattr(value, "shape", None):
         return f"{type(value).__name__} of shape {tuple(shape)}"
     if isinstance(value, float):

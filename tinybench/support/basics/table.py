@@ -37,7 +37,7 @@ class Table:
         self.rows, self.caption, self.header, self.empty = [dict(row) for row in rows], caption, header, empty
 
     def _lines(self) -> tuple[list[str], list[list[str]], list[bool]]:
-        """Return the column names, the cells of each row, and for each column whether it holds only numbers."""
+        """Return the column names, the cells of each row, and one boolean per column: whether it holds only numbers."""
         names = list(self.rows[0]) if self.rows else []
         cells = [[row.get(name, "") for name in names] for row in self.rows]
         return (
@@ -101,7 +101,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {"table": str, "markdown": Table.ma
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header. None and NaN become empty; a quote protects text that looks like a formula."""
+    """Return rows as CSV with a header. None and NaN become empty. A quote is put before text that begins a formula."""
     if not rows:
         return ""
     stream = io.StringIO()

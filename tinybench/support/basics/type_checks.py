@@ -1,4 +1,4 @@
-"""Checks of argument types: a public function rejects types that its annotations do not allow, in one sentence."""
+"""Checks of argument types. A type that a function's annotation does not allow raises a one-sentence TypeError."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 __all__ = ["check_kinds", "checked", "describe"]
 
-# by the first word of an annotation: its name in error messages, and a function that checks a value
+# key: the first word of an annotation; value: its name in error messages, and a function that checks an argument
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "None": ("None", lambda value: value is None),
     "bool": ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
@@ -51,7 +51,7 @@ _EXAMPLES = {
 
 
 def _named(value: Any, name: str) -> bool:
-    """Return whether a value's class, or one of its base classes, has this name. A student's own class counts too."""
+    """Return whether a value's class, or one of its base classes, has this name. A class of a student counts too."""
     return any(kind.__name__ == name for kind in type(value).__mro__)
 
 
@@ -97,7 +97,7 @@ def _parts(annotation: str) -> list[str]:
 
 
 def _fits(value: Any, part: str) -> bool:
-    """Return whether a value is of one kind. An unknown kind accepts every value."""
+    """Return whether a value matches one alternative of an annotation. An unknown type accepts every value."""
     head, _, inner = part.partition("[")
     if head in _ALIASES:
         head, _, more = _ALIASES[head].partition("[")
@@ -155,7 +155,7 @@ def check_kinds(annotations: Mapping[str, str], given: Mapping[str, Any]) -> Non
 
 
 def _check_array(name: str, value: Any) -> None:
-    """Raise TypeError for a value without rows. The model itself checks tables and other arrays."""
+    """Raise TypeError for a value that cannot become an array of rows. Arrays and data frames are not checked here."""
     if hasattr(value, "shape") or hasattr(value, "__array__"):
         return
     try:
@@ -170,7 +170,7 @@ def _check_array(name: str, value: Any) -> None:
 
 @cache
 def checked(subject: Any) -> Any:
-    """Return a function that checks the kinds of its arguments first. Return any other object unchanged."""
+    """Wrap a function so that it first checks the types of its arguments. Return other objects unchanged."""
     if not inspect.isfunction(subject):
         return subject
     signature, annotations = inspect.signature(subject), subject.__annotations__

@@ -14,7 +14,8 @@ from typing import BinaryIO
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield an open file that replaces `path` when the block ends. If the block raises, `path` is unchanged.
 
-    The file has an unpredictable name and is opened only once, so that nobody can put a link in its place.
+    The open file is temporary. Its name is unpredictable and it is opened only once, so that nobody can replace it by a
+    link.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     file = temporary.open("xb")

@@ -1,1 +1,1 @@
-"""Lesson 07: tests for two samples, warnings about a comparison, and the comparison in words."""
+"""Support for lesson 07: tests for two samples, warnings about a comparison, and texts that describe the result."""

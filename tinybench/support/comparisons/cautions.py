@@ -1,4 +1,4 @@
-"""Warnings about a comparison: autocorrelated rounds, coarse clocks, suspended machines, and too many rounds needed."""
+"""Warnings about a comparison: autocorrelated rounds, a coarse clock, a suspended machine, too many missing rounds."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tinybench.support.comparisons.two_samples import check_margin, same_rounds
 from tinybench.support.rounds.machine_state import verdict_of
 from tinybench.support.rounds.subject import Subject
 
-LONG = 3600.0  # s; a verdict does not advise to measure for longer than this
+LONG = 3600.0  # s; a verdict does not advise measuring for longer than this
 # The minimum number of batches. An order-statistic interval needs more of them, but fewer batches are longer, and
 # therefore more nearly independent.
 BATCHES = 4
 MANY_ROUNDS = 10**5  # a verdict does not advise more rounds than this if the duration of a round is unknown
-# Two copies of one function differ because of their places in memory: by `LAYOUT` s a call, and by a share of the time
-# of a call that is timed in a loop, or alone. Mytkowicz et al., "Producing Wrong Data …" (ASPLOS 2009).
+# Two copies of one function differ in speed because of their places in memory: by `LAYOUT` s per call, or by a fraction
+# of the call's time, for calls timed in a loop or alone. Mytkowicz et al., "Producing Wrong Data …" (ASPLOS 2009).
 LAYOUT, LAYOUT_IN_LOOP, LAYOUT_ALONE = 2e-9, 0.005, 0.0025
 
 
@@ -41,14 +41,14 @@ def independent_values(
 ) -> tuple[list[float], list[float], dict[str, float]]:
     """Return the values of x and y to compare, and their autocorrelation and effective sample sizes.
 
-    Autocorrelated values are replaced by their batches: means if they are not `paired`, else medians. A pair of medians
-    has the median ratio of its rounds, or the median difference if not all values are positive. For values that are not
-    autocorrelated, the last item is empty.
+    Autocorrelated values are replaced by one value per batch: medians if x and y are `paired`, otherwise means. The
+    ratio of two paired medians is the median ratio of the rounds in their batch. If not all values are positive, this
+    holds for differences instead of ratios. If the values are not autocorrelated, the last item is empty.
     """
     if paired and len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} values do not pair; measure both in the same rounds, or paired=False")
     if not paired:
-        if min(*x, *y) == max(*x, *y):  # means of unequally many equal values may round differently
+        if min(*x, *y) == max(*x, *y):  # means of different numbers of equal values may round differently
             x, y = x[: len(y)], y[: len(x)]
         if not (is_dependent(x) or is_dependent(y)):
             return list(x), list(y), {}
@@ -77,7 +77,10 @@ def independent_values(
 
 
 def coarse_step(x: Sequence[float], y: Sequence[float], paired: bool) -> float:
-    """Return a coarse clock's step in s, estimated from these times: infinite if all are 0. For a fine clock: 0."""
+    """Return the step in s of a coarse clock, estimated from these times. Return 0 for a fine clock.
+
+    If all times are 0, the step is infinite.
+    """
     values = np.unique([*x, *y])
     ties = float(np.mean(np.equal(x, y))) if paired else 1 - len(values) / (len(x) + len(y))
     if ties <= 0.5:
@@ -89,10 +92,10 @@ def coarse_step(x: Sequence[float], y: Sequence[float], paired: bool) -> float:
 
 
 def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str, by_coin: bool = False) -> list[str]:
-    """Return warnings about the clock, extreme values and autocorrelation. The list is empty without problems.
+    """Return warnings about the clock, extreme values and autocorrelation. Without problems, the list is empty.
 
-    If the order within each round was random (`by_coin`), machine noise cannot favour one of the two. In this case, too
-    few values to detect autocorrelation cause no warning.
+    If the order within each round was random (`by_coin`), machine noise cannot favour one of the two samples. In this
+    case, there is no warning if the values are too few to detect autocorrelation.
     """
     said, step = [], coarse_step(x, y, paired) if unit == "s" else 0.0
     if step:
@@ -111,7 +114,7 @@ def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str,
 
 
 def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
-    """Return the duration in s of a round of both models, or None if the results do not contain it."""
+    """Return the duration in s of one round, in which both models are measured. If it is unknown, return None."""
     loops = [result.metadata.get("loops") for result in (a, b)]
     if a.unit != "s" or not all(isinstance(number, int) for number in loops):
         return None
@@ -119,10 +122,10 @@ def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
 
 
 def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | None = None) -> str:
-    """Return an undecided verdict with the time that the missing rounds take. Return any other verdict unchanged.
+    """Add to an undecided verdict the time that the missing rounds take. Return any other verdict unchanged.
 
-    If that time is too long, the verdict states instead how close the two are. The number of rounds is a rough
-    estimate, so above 100 it is rounded to two digits.
+    If that time is too long, the verdict states instead how close the two models are. The number of rounds is a rough
+    estimate, so a number above 100 is rounded to two digits.
     """
     found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds?", verdict)
     if not found:
@@ -190,7 +193,7 @@ def judged(
     If the clock is too coarse, or the difference is within the effect of memory layout, the verdict is undecided.
     """
     low, high = ratio_ci
-    if verdict.startswith("undecided") and 2 * low < high < math.inf:  # for distant ends, decide by the logarithms
+    if verdict.startswith("undecided") and 2 * low < high < math.inf:  # decide far bounds by logarithms
         verdict = decide_again(math.log(ratio), (math.log(low), math.log(high)))
     said = cautions_on(a.values, b.values, paired, a.unit, same_rounds(a, b))
     if (

@@ -13,8 +13,8 @@ NOT_BUILT = "not built: the optional module 07_toolbox works it out"
 def from_toolbox(name: str) -> Any:
     """Return a function of `tinybench.toolbox`, or None if the student has not built that module.
 
-    Call it inside the function that needs the result: ``holm = from_toolbox("holm")``. If it is None, leave the column
-    empty and show `NOT_BUILT`.
+    Call `from_toolbox` inside the function that needs the result: ``holm = from_toolbox("holm")``. If ``holm`` is None,
+    leave the column empty and show `NOT_BUILT`.
     """
     try:
         toolbox = import_module("tinybench.toolbox")

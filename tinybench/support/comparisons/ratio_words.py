@@ -23,7 +23,7 @@ def in_words(verdict: str, metric: str, unit: str) -> str:
 
 
 def short_number(value: float, ends: tuple[float, float]) -> str:
-    """Return a number with the digits that the interval supports: 41 for 38–44, 2.3 for 1.1–3.2."""
+    """Return a number with the digits that its interval supports, such as 41 for 38–44 and 2.3 for 1.1–3.2."""
     width = ends[1] - ends[0]
     places = min(3, max(0, -math.floor(math.log10(width / 5)))) if 0 < width < 5 else 0
     return f"{round(value, places) + 0.0:.{places}f}".replace("-", "−")  # + 0.0 turns −0 into 0
@@ -36,12 +36,12 @@ def span(ends: tuple[float, float], unit: str) -> str:
 
 
 def no_ends(ends: tuple[float, float]) -> str:
-    """Return the reason why two ends are not an interval: one is infinite, or they are equal."""
+    """Return the reason why two bounds do not form an interval: a bound is infinite, or both bounds are equal."""
     return "no interval, as all are equal" if math.isfinite(ends[1] - ends[0]) else "no finite interval"
 
 
 def times_text(value: float) -> str:
-    """Return a factor for a sentence: 3.4, 0.02, 12,000. From a million on, or below a millionth, return a bound."""
+    """Return a factor as text, such as 3.4, 0.02 or 12,000. A huge or tiny factor becomes a bound: over 1,000,000."""
     if value >= 1e6:
         return "over 1,000,000"
     if value < 1e-6:
@@ -52,7 +52,10 @@ def times_text(value: float) -> str:
 
 
 def gain_text(gain: float, ends: Sequence[float], unit: str = "") -> str:
-    """Return a speed-up as ``2.06 (2.03–2.09)`` with `unit` after 2.06. Below 1: ``1.65 times as long (1.6–1.7)``."""
+    """Return a speed-up as ``2.06 (2.03–2.09)``, with `unit` after 2.06. Write a speed-up below 1 as its reciprocal.
+
+    An example of a reciprocal is ``1.65 times as long (1.6–1.7)``.
+    """
     if gain >= 1:
         return with_ends(gain, ends, "–", unit=unit)
     low, high = ends

@@ -1,4 +1,7 @@
-"""Sessions and conditions of stored results, and the final answer of the regression gate."""
+"""Sessions and conditions of stored results, and the final answer of the regression gate.
+
+A session is a set of measurements from one process. The gate checks whether a candidate is slower than allowed.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ if TYPE_CHECKING:
 
 HIGHER_IS_BETTER = ("accuracy", "balanced_accuracy", "recall", "throughput")
 MANY = 10**5  # the gate does not advise more runs than this
-# metadata that are not conditions: they change with every measurement, or describe what was measured, not how
+# metadata that are not conditions, because they change with every measurement, or describe what was measured, not how
 _NO_CONDITION = re.compile(
     r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|model_bytes.*|.*_shape|shape|stage|"
     r"measured|processes|load_average|frequency|pools)"
 )
-# times are not comparable if these conditions differ: the clock, the work, the processor's rate, or the kernels
+# times are not comparable if these conditions differ: timer, work, clock rate or kernels
 _IDLE = r"PYTHON(HASHSEED|UNBUFFERED|DONTWRITEBYTECODE) "
 _LIBRARIES_RUN = rf"BLAS (kernel|threads)( of |$)|^(?!{_IDLE}).* \(environment\)$"
 _PACE = re.compile(
@@ -39,10 +42,10 @@ _ONE_SESSION = (
 
 
 def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return the conditions of a measurement in its metadata, as a flat dictionary of texts without measured numbers.
+    """Return the conditions in a measurement's metadata, as a flat dictionary of texts. Leave out measured numbers.
 
-    If the system has ``conditions``, only these are taken from it. Otherwise all its entries are taken, with names such
-    as ``system.python``.
+    If ``metadata["system"]`` contains ``conditions``, no other entries of the system are returned. Otherwise all its
+    entries are returned, with names such as ``system.python``.
     """
     found: dict[str, str] = {}
     for key, value in metadata.items():
@@ -66,9 +69,9 @@ def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str
 
 
 def _blas_of_numpy(system: Mapping[str, Any]) -> dict[str, str]:
-    """Return NumPy's linear algebra library and its threads if the loaded pools identify it, else an empty dictionary.
+    """Return the name and thread count of NumPy's BLAS. If the loaded thread pools do not identify it, return {}.
 
-    This corrects older results, which name the pool that was loaded first, possibly that of SciPy.
+    Older results name the BLAS that was loaded first, possibly that of SciPy. This function corrects them.
     """
     threads = system.get("threads")
     pools = threads.get("pools", []) if isinstance(threads, Mapping) else []
@@ -81,7 +84,7 @@ def _blas_of_numpy(system: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _load_and_rate(result: BenchmarkResult) -> tuple[float | None, float | None]:
-    """Return the load average and the processor's rate in MHz at the start of the measurement, each None if unknown."""
+    """Return the load average and the clock rate in MHz at the start of the measurement. An unknown value is None."""
     system = result.metadata.get("system")
     if not isinstance(system, Mapping):
         return None, None
@@ -102,7 +105,7 @@ def condition_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> 
 
 
 def library_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> list[str]:
-    """Return the numerical libraries' kernels, threads and environment variables that differ, as texts."""
+    """Return the differences in kernels, threads and environment variables of the numerical libraries, as texts."""
     changes = condition_changes(baseline, candidate)
     return [f"{name} {change}" for name, change in changes.items() if re.search(_LIBRARIES_RUN, name)]
 
@@ -110,10 +113,10 @@ def library_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> li
 def allowed_changes(
     baseline: BenchmarkResult, candidate: BenchmarkResult, allow: Collection[str]
 ) -> tuple[dict[str, str], list[str], list[str]]:
-    """Return the changed conditions, the names of those that make times incomparable, and the rest of `allow`.
+    """Return the changed conditions, the names of the changes that make times incomparable, and the rest of `allow`.
 
-    The rest is meant for `check_comparable`. A condition may also be allowed by the last part of its name, such as
-    ``governor``. If `allow` contains an unknown name, raise ValueError.
+    `allow` names the conditions that may differ, by the full name or by the last part of it, such as ``governor``. The
+    rest of `allow` are the names for `check_comparable`. If `allow` contains an unknown name, raise ValueError.
     """
     changes = condition_changes(baseline, candidate)
     stated = {*stored_conditions(baseline.metadata), *stored_conditions(candidate.metadata)}
@@ -133,8 +136,8 @@ def allowed_changes(
 def by_session(result: BenchmarkResult) -> tuple[BenchmarkResult, bool]:
     """Return a result with one median for each session, and whether its values show how sessions differ.
 
-    ``metadata["sessions"]`` holds the session of each value. Latencies without it were measured in one process, which
-    counts as one session. Other values without it count as independent.
+    ``metadata["sessions"]`` holds the session of each value. Latencies without this entry were measured in one process,
+    which counts as one session. Other values without this entry count as independent.
     """
     marks = result.metadata.get("sessions")
     if marks is None and not {"order", "loops", "round_starts"} & set(result.metadata):
@@ -176,10 +179,10 @@ def gate_samples(
 
 
 def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str], values: str) -> Gate:
-    """Return the gate's answer with the conditions that differ. If more runs would not help, it is "cannot tell".
+    """Add the changed conditions to the gate's answer. If more runs would not help, the answer is "cannot tell".
 
-    More runs do not help if each result has one session only, if conditions differ that must not, or if the slowdown is
-    too close to the limit.
+    More runs do not help if each result has only one session, if a condition that must be the same differs, or if the
+    slowdown is too close to the limit.
     """
     gate = replace(gate, differences=tuple(f"{name}: {change}" for name, change in changes.items()))
     comparison = gate.comparison

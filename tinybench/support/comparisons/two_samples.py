@@ -1,4 +1,4 @@
-"""Statistics of two samples: whether they are comparable or paired, and tests for independent and batched samples."""
+"""Statistics of two samples: checks that they are comparable or paired, and tests of independent or batched samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _HARDWARE = ("cpu_model", "cpu", "cores", "machine", "hostname")
 
 
 def measurement_conditions(result: BenchmarkResult) -> dict[str, Any]:
-    """Return the metadata that comparable results share: metric, unit, shape, machine, measured. None means unknown."""
+    """Return the metric, unit, shape, machine and `measured` of a result, in which comparable results agree.
+
+    None means unknown.
+    """
     system, named = result.metadata.get("system"), result.metadata.get("machine")
     hardware = {key: system[key] for key in _HARDWARE if key in system} if isinstance(system, Mapping) else None
     return {
@@ -30,9 +33,9 @@ def measurement_conditions(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
-    """Raise ValueError if two results were measured under different conditions, as far as both state them.
+    """Raise ValueError if two results state different values of a measurement condition.
 
-    `allow` names the `measurement_conditions` that may differ. If it contains an unknown name, raise ValueError.
+    `allow` names the `measurement_conditions` that may differ. If `allow` contains an unknown name, raise ValueError.
     """
     first, second = measurement_conditions(a), measurement_conditions(b)
     if unknown := set(allow) - set(first):
@@ -59,7 +62,7 @@ def median_interval(values: list[float], confidence: float = 0.95) -> tuple[floa
 
 
 def bounded_exp(x: float) -> float:
-    """Return exp(x). For a finite x, limit it to 1e-304 to 1e304, so an interval does not end at 0 or infinity."""
+    """Return exp(x). For finite x, keep the result between 1e-304 and 1e304, so no interval ends at 0 or infinity."""
     return math.exp(max(-700.0, min(700.0, x)) if math.isfinite(x) else x)
 
 
@@ -73,9 +76,9 @@ def difference_within(
 ) -> tuple[float, tuple[float, float]]:
     """Return the difference of two geometric means, and its interval.
 
-    The interval covers the differences of all pairs of means within the confidence ellipse that gave the interval of
-    their ratio. Thus it excludes 0 exactly when the interval of the ratio excludes 1. If `paired`, the ellipse takes
-    the covariance of both samples into account.
+    The interval covers the differences of all pairs of means in the confidence ellipse that also yields the interval of
+    the ratio, `ratio_ci`. Thus the interval of the difference excludes 0 exactly when `ratio_ci` excludes 1. If
+    `paired`, the ellipse takes the covariance of both samples into account.
     """
     u, v = np.log(a), np.log(b)
     (error_u, error_v), shared = (math.sqrt(float(np.var(w)) / max(1, len(w) - 1)) for w in (u, v)), 0.0
@@ -111,7 +114,7 @@ def same_rounds(a: BenchmarkResult, b: BenchmarkResult) -> bool:
 
 
 def pair_names(a: BenchmarkResult, b: BenchmarkResult, names: tuple[str, str] | None) -> tuple[str, str]:
-    """Return the given names, or the names of the two models. Equal names get the suffix (first) or (second)."""
+    """Return `names` or, if it is None, the names of the two models. Equal names get the suffix (first) or (second)."""
     if names is not None:
         return names
     first, second = str(a.metadata.get("model", "a")), str(b.metadata.get("model", "b"))
@@ -121,9 +124,10 @@ def pair_names(a: BenchmarkResult, b: BenchmarkResult, names: tuple[str, str] | 
 def by_ranks(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, tuple[float, float]]:
     """Return a two-sided p-value and an interval of the difference for two samples whose scatter is unknown.
 
-    If all values of one sample lie above all of the other, the p-value is the smallest that a rank test can give,
-    2 / C(n + m, n). Otherwise it is 1. The interval contains all differences of two values; with too few values, it is
-    −∞ to ∞. If a sample has a single value, nothing is known about its scatter: p is 1, and the interval −∞ to ∞.
+    If all values of one sample lie above all values of the other, the p-value is the smallest that a rank test can
+    give, 2 / C(n + m, n). Otherwise the p-value is 1. The interval contains all differences between a value of x and a
+    value of y. With too few values, the interval is −∞ to ∞. If a sample has a single value, nothing is known about the
+    scatter, so the p-value is 1 and the interval is −∞ to ∞.
     """
     if min(len(x), len(y)) < 2:
         return 1.0, (-math.inf, math.inf)
@@ -136,8 +140,8 @@ def by_ranks(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -
 def welch(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, tuple[float, float]]:
     """Return Welch's two-sided p-value and the interval of the difference of two means.
 
-    If all values of a sample are equal, its scatter is unknown, and the result is that of `by_ranks`. Welch, Biometrika
-    34 (1947).
+    If all values of a sample are equal, its scatter is unknown, and the result is that of `by_ranks`. See Welch,
+    Biometrika 34 (1947).
     """
     from scipy.special import stdtr, stdtrit
 
@@ -154,9 +158,10 @@ def welch(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> t
 def compare_apart(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
     """Compare independent samples x and y. Return a result with the keys of `tinybench.comparison.compare_rounds`.
 
-    The ratio is that of the geometric means, with Welch's test of the logarithms. Its interval excludes 1 exactly when
-    p is below 1 − `confidence`, and its ends are positive and finite. For comparison, Fieller's interval of the ratio
-    of arithmetic means covers 88 to 99 % instead of 95 % for widely scattered latencies, and may reach below 0.
+    The ratio is the ratio of the geometric means. The p-value and the interval come from Welch's test of logarithms.
+    The interval of the ratio excludes 1 exactly when p is below 1 − `confidence`, and its bounds are positive and
+    finite. In contrast, Fieller's interval of the ratio of arithmetic means covers 88 to 99 % instead of 95 % for
+    widely scattered latencies, and may reach below 0.
     """
     if min(*x, *y) <= 0:
         p, ends = welch(x, y, confidence)
@@ -177,16 +182,17 @@ def compare_apart(x: Sequence[float], y: Sequence[float], confidence: float = 0.
 
 
 def few_batches(x: Sequence[float], y: Sequence[float], rounds: int) -> bool:
-    """Return whether paired values are batches of rounds, but too few for a sign test with a p-value below 0.001."""
+    """Return whether paired values are batches of rounds, and too few for the sign test to give p below 0.001."""
     return len(x) < min(rounds, FEW_BATCHES) and len(np.unique(np.subtract(x, y))) > 1
 
 
 def compare_batches(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
     """Compare x with y over a few batches of common rounds. Return a result with the keys of `compare_rounds`.
 
-    The ratio is the geometric mean of the batches' ratios, with Student's t test of their logarithms. Unlike the sign
-    test's, its p-value has no lower limit. The test is valid for as few as 4 batches, even if their variances differ.
-    Ibragimov, Müller, Journal of Business & Economic Statistics 28 (2010).
+    The ratio is the geometric mean of the batches' ratios. The p-value and the interval come from Student's t test of
+    their logarithms. Unlike in a sign test, few batches do not limit how small the p-value can be. The test is valid
+    for as few as 4 batches, even if their variances differ. See Ibragimov, Müller, Journal of Business & Economic
+    Statistics 28 (2010).
     """
     if min(*x, *y) <= 0:
         p, difference, ends = _t_test([float(gap) for gap in np.subtract(x, y)], confidence)
@@ -200,7 +206,7 @@ def compare_batches(x: Sequence[float], y: Sequence[float], confidence: float = 
 
 
 def _t_test(values: list[float], confidence: float) -> tuple[float, float, tuple[float, float]]:
-    """Return Student's two-sided p-value of the hypothesis that the mean is 0, the mean, and its interval."""
+    """Return the two-sided p-value of Student's test that the mean is 0, the mean, and the interval of the mean."""
     from scipy.special import stdtr
 
     mean, std = mean_and_std(values)
@@ -211,14 +217,17 @@ def _t_test(values: list[float], confidence: float) -> tuple[float, float, tuple
 def smallest_p(p: float, rounds: int) -> dict[str, float]:
     """Return ``{"smallest_p": p}`` if `p` is the smallest p-value of a sign test over `rounds` rounds, else ``{}``.
 
-    From 11 rounds on, the smallest p-value is below 0.001, so the note is not needed.
+    With 11 or more rounds, the smallest p-value is below 0.001, so this entry is not needed.
     """
     least = 2.0 ** (1 - rounds)
     return {"smallest_p": least} if 0.001 <= least < 1 and math.isclose(p, least) else {}
 
 
 def second_opinions(x: Sequence[float], y: Sequence[float], paired: bool) -> tuple[float, dict[str, float]]:
-    """Return Cohen's d, and a second test's p-value with A12. For single values or without the toolbox: NaN and {}."""
+    """Return Cohen's d, and a dictionary with the p-value of a second test and Vargha and Delaney's A12.
+
+    If a sample has a single value, or if the toolbox is not built, return NaN and {}.
+    """
     if from_toolbox("cohens_d") is None or min(len(x), len(y)) < 2:
         return math.nan, {}
     u, v = (np.log(x), np.log(y)) if min(*x, *y) > 0 else (np.asarray(x), np.asarray(y))

@@ -1,4 +1,4 @@
-"""The results of a comparison and of a regression gate, as data and as a sentence."""
+"""The result of a comparison and the result of the regression gate, each as data and as a sentence."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class Comparison:
     name_a, name_b
         The names of the models.
     counts, paired, method
-        The numbers of measurements of a and of b, whether they are compared round by round, and the method behind the
-        interval and the p-value.
+        The numbers of measurements of a and of b, whether a and b are compared round by round, and the name of the
+        method that gives the interval and the p-value.
     ratio, ratio_ci, difference, difference_ci
         The ratio a / b (NaN if not all values are positive) and the difference a − b in `unit`, with their intervals.
     p_value, corrected_for
         The two-sided p-value, and the number of comparisons for which it is corrected.
     effect_size
-        Cohen's d, of the rounds' differences if `paired`. NaN if the optional toolbox is not built.
+        Cohen's d, for paired samples if `paired`. NaN if the optional toolbox is not built.
     verdict
         The verdict about a, relative to b: ``"faster"`` or ``"slower"`` (``"lower"`` or ``"higher"`` if not about
         time), ``"equivalent"`` or ``"undecided: needs about n more rounds"``.
     confidence, margin, metric, unit, measured
-        The confidence of the intervals; the relative change that does not matter; the metric and unit of the results,
-        and whether both were measured, not estimated.
+        The confidence of the intervals; the largest relative change that does not matter; the metric and unit of the
+        results; and whether both results were measured, not estimated.
     checks
-        Additional figures: p-values of other tests and A12 from the optional toolbox, and the autocorrelation of the
+        Additional statistics: p-values of other tests and A12 from the optional toolbox, and the autocorrelation of the
         rounds if there is any.
     caution
         Warnings, such as a clock that is too coarse, or "".
@@ -86,7 +86,7 @@ class Comparison:
         return sentence(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
+        """Return all fields and the sentence as data for ``json.dumps``. Numbers that are not finite become None."""
         return as_fields(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -140,12 +140,12 @@ class Gate:
         return f"{told}; also different: {'; '.join(self.differences)}" if self.differences else told
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
+        """Return all fields and the sentence as data for ``json.dumps``. Numbers that are not finite become None."""
         return {**as_fields(self), "passed": self.passed}
 
 
 def in_percent(comparison: Comparison) -> tuple[float, tuple[float, float], str]:
-    """Return the relative change, its interval and ``"%"``. Without a ratio, return the difference with its unit."""
+    """Return the relative change, its interval and ``"%"``. If the ratio is NaN, use the difference and its unit."""
     if math.isnan(comparison.ratio):
         factor, unit = scale_unit(comparison.difference, comparison.unit)
         low, high = comparison.difference_ci
@@ -157,10 +157,10 @@ def in_percent(comparison: Comparison) -> tuple[float, tuple[float, float], str]
 def sentence(comparison: Comparison) -> str:
     """Return a sentence such as ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``.
 
-    From twice the time on, the sentence is ``a takes 3.4 times as long as b``, and from a tenth down ``a is 12 times as
-    fast as b``. Other verdicts are ``a and b are equivalent within ± 2 % (change 0.3 %, 95 % CI −0.5 to 1.1 %, p = 0.4,
-    n = 30)`` and ``a against b is undecided: needs about 80 more rounds (change −50 %, no finite interval, p = 0.25, n
-    = 3)``.
+    If the ratio is 2 or more, the sentence is ``a takes 3.4 times as long as b``. If the ratio is a tenth or less, the
+    sentence is ``a is 12 times as fast as b``. Examples of other verdicts are ``a and b are equivalent within ± 2 %
+    (change 0.3 %, 95 % CI −0.5 to 1.1 %, p = 0.4, n = 30)`` and ``a against b is undecided: needs about 80 more rounds
+    (change −50 %, no finite interval, p = 0.25, n = 3)``.
     """
     change, ends, unit = in_percent(comparison)
     (p, n), a, b, verdict = p_and_n(comparison), comparison.name_a, comparison.name_b, comparison.verdict
@@ -182,7 +182,7 @@ def sentence(comparison: Comparison) -> str:
 
 
 def _more_or_less(comparison: Comparison, amount: str, less: bool) -> str:
-    """Return ``takes 41 % less time than``. It names the quantity because "41 % faster" is ambiguous."""
+    """Return text such as ``takes 41 % less time than``, which is clear, while "41 % faster" would be ambiguous."""
     word = "less" if less else "more"
     if comparison.metric == "throughput":
         return f"does {amount} {word} per second than"
@@ -223,7 +223,7 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
 
 
 def p_and_n(comparison: Comparison) -> tuple[str, str]:
-    """Return the texts ``p = 0.012`` and ``n = 30``, the latter with warnings and any reduced effective sample size."""
+    """Return texts such as ``p = 0.012`` and ``n = 30``. The second also shows warnings and effective sample sizes."""
     (first, second), checks = comparison.counts, comparison.checks
     p = p_text(comparison.p_value, least_of(comparison))
     if comparison.corrected_for > 1:
@@ -244,7 +244,7 @@ def p_and_n(comparison: Comparison) -> tuple[str, str]:
 
 
 def least_of(comparison: Comparison) -> str:
-    """Return the count that limits the p-value, such as ``"6 rounds"``. If p is not the smallest possible: ""."""
+    """Return the count that limits the p-value, such as ``"6 rounds"``. If no count limits the p-value, return ""."""
     if "smallest_p" not in comparison.checks:
         return ""
     values = round(1 - math.log2(comparison.checks["smallest_p"]))
@@ -252,7 +252,7 @@ def least_of(comparison: Comparison) -> str:
 
 
 def comparison_facts(comparison: Comparison) -> dict[str, str]:
-    """Return the parts of a comparison as texts by name, for a table."""
+    """Return the parts of a comparison as texts by name, to be shown in a table."""
     factor, unit = scale_unit(comparison.difference, comparison.unit)
     difference, low, high = (value / factor for value in (comparison.difference, *comparison.difference_ci))
     level = f"{100 * comparison.confidence:.3g} % CI"
@@ -288,5 +288,5 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
 
 
 def as_fields(found: Any) -> dict[str, Any]:
-    """Return the fields of a Comparison or Gate, and its sentence, as data that JSON can hold."""
+    """Return the fields of a Comparison or Gate, and the sentence from its ``str``, as data that JSON can hold."""
     return finite(asdict(found) | {"sentence": str(found)})  # type: ignore[no-any-return]

@@ -1,1 +1,1 @@
-"""Conditions of a measurement: facts about the machine, rules on them, and the notes stored with every result."""
+"""Conditions of a measurement: facts about the machine, rules that check these facts, and notes stored with results."""

@@ -31,7 +31,7 @@ def own_groups(root: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _mounts(root: Path, version: int) -> list[tuple[Path, str]]:
-    """Return the mount points for a control group version, each with the group that is mounted as its root."""
+    """Return the mount points of control groups of one version, each with the path of the group mounted there."""
     found = []
     for line in read_text(root / "proc/self/mountinfo").splitlines():
         before, dash, after = line.partition(" - ")
@@ -45,9 +45,9 @@ def _mounts(root: Path, version: int) -> list[tuple[Path, str]]:
 
 
 def tightest_quota(root: Path) -> str | None:
-    """Return the smallest limit in the format of ``cpu.max``: ``"50000 100000"`` is half a core, ``"max"`` no limit.
+    """Return the smallest CPU time limit, in the format of ``cpu.max``. If a file has unexpected content, return None.
 
-    If a file has unexpected content, return None.
+    ``"50000 100000"`` means half a core, and ``"max"`` means no limit.
     """
     limits: list[tuple[int, int]] = []
     for version, folder in own_groups(root):
@@ -68,10 +68,10 @@ def tightest_quota(root: Path) -> str | None:
 
 
 def times_stopped(root: Path) -> tuple[int, int] | None:
-    """Return the numbers of enforced periods and of throttled periods since the group was created.
+    """Return how many periods have passed, and in how many of them a control group was throttled, since its creation.
 
-    The numbers are those of the group that was throttled most often. Without any limit, return (0, 0). If there are
-    limits but no group counts its periods, return None.
+    Of all groups of this process, the group that was throttled most often counts. Without any limit, return (0, 0). If
+    there are limits but no group counts its periods, return None.
     """
     counts, groups = [], 0
     for _, folder in own_groups(root):

@@ -8,6 +8,6 @@ import psutil
 
 
 def usable_cores(process: Any = None) -> int:
-    """Return the number of cores that a process may use: those of its CPU affinity, or all if there is none."""
+    """Return the number of cores in a process's CPU affinity. On systems without CPU affinity, count all cores."""
     affinity = getattr(process or psutil.Process(), "cpu_affinity", None)  # macOS has no CPU affinity
     return len(affinity()) if affinity else psutil.cpu_count() or 1

@@ -13,7 +13,7 @@ SETTINGS = re.compile(
     r"PYTHON(HASHSEED|OPTIMIZE|MALLOC|MALLOCSTATS|DEVMODE|TRACEMALLOC|PROFILEIMPORTTIME|ASYNCIODEBUG|PERFSUPPORT|"
     r"NODEBUGRANGES|DONTWRITEBYTECODE|UNBUFFERED|_GIL|_JIT|_CPU_COUNT)"
 )
-# variables that do not change any time; threadpoolctl, joblib and scikit-learn set them on import, as does the sandbox
+# variables without an effect on times; threadpoolctl, joblib and scikit-learn set them on import, as does the sandbox
 HARMLESS = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ORT_DISABLE_TELEMETRY")
 # variables that disable processor instructions
 LIMITS = ("NPY_DISABLE_CPU_FEATURES", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
@@ -24,7 +24,7 @@ UNSET = "unset"
 
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that are set and change speed or results. Names are in alphabetical order."""
+    """Return the set environment variables that change speed or results, in alphabetical order."""
     return {
         name: environ[name]
         for name in sorted(environ)
@@ -39,9 +39,9 @@ def conditions_of_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the conditions that differ between two records, with both values. Skip those missing from one record.
+    """Return the conditions that differ between two records, with both values. Skip conditions that one record lacks.
 
-    An environment variable is not missing but `UNSET` if the record lists its variables.
+    If a record lists its environment variables (`RECORDED`), a variable outside this list has the value `UNSET`.
     """
 
     def stated(record: Mapping[str, str], name: str) -> str | None:

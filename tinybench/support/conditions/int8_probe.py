@@ -1,4 +1,4 @@
-"""A probe of 8-bit integer matrix products in ONNX Runtime on this machine: exact, saturating or unsupported."""
+"""A probe of 8-bit integer matrix multiplication in ONNX Runtime on this machine: exact, saturating or unsupported."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 @cache
 def integer_products() -> dict[str, str]:
-    """Return how ONNX Runtime multiplies 8-bit integers on this machine, by types such as ``"uint8 × int8"``.
+    """Return how ONNX Runtime multiplies 8-bit integer matrices here, by pairs of types such as ``"uint8 × int8"``.
 
-    A value is ``"exact"``, ``"saturating"`` or ``"unsupported"`` (this build of ONNX Runtime lacks the product).
-    x86 processors with AVX2 but without VNNI saturate because they add pairs of products in 16 bits. The probe
-    multiplies the largest numbers of each type. The result is cached.
+    A value is ``"exact"``, ``"saturating"`` or ``"unsupported"`` (this build of ONNX Runtime cannot multiply these
+    types). x86 processors with AVX2 but without VNNI saturate because they add pairs of products in 16 bits. The probe
+    multiplies matrices that are filled with the largest number of each type. The result is cached.
     """
     import onnxruntime
     from onnx import helper

@@ -51,13 +51,13 @@ class Blas(NamedTuple):
     Attributes
     ----------
     package
-        The Python package that ships the library, such as ``numpy``, or ``system`` for a library of the system.
+        The Python package that ships the library, such as ``numpy``, or ``system`` for a library of the system itself.
         Several packages may each ship their own library.
     name
         The name and version of the library, such as ``openblas 0.3.31``.
     kernel
         The processor type for which the selected kernels were written, such as ``SkylakeX``. Empty if the library does
-        not report it.
+        not report this type.
     threads
         The number of threads that the library may use.
     """
@@ -72,9 +72,9 @@ class Blas(NamedTuple):
 
 
 def loaded_pools() -> list[dict[str, Any]] | None:
-    """Return threadpoolctl's description of each loaded library with threads. Without threadpoolctl, return None.
+    """Return threadpoolctl's description of each loaded library that uses threads. Without threadpoolctl, return None.
 
-    The call loads no library, so a library that has not been used yet is not listed. The call takes some milliseconds.
+    The call loads no library, so a library that has not been used yet is not listed. The call takes a few milliseconds.
     """
     try:
         from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
@@ -90,7 +90,7 @@ def loaded_blas() -> list[Blas] | None:
 
 
 def read_pools(pools: Iterable[Mapping[str, Any]]) -> list[Blas]:
-    """Return the linear algebra libraries among the pools of `threadpoolctl.threadpool_info`.
+    """Return the linear algebra libraries among the thread pools that `threadpoolctl.threadpool_info` lists.
 
     NumPy's library comes first, whatever the order in which the libraries were loaded.
     """

@@ -1,4 +1,4 @@
-"""Rules on facts that only Linux reports: clock rate, shared cores and memory, clock source, container."""
+"""Rules of the machine check for facts that only Linux reports, such as clock rate, shared cores, and clock source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Change = Callable[[Any, str], str]
 
 
 def linux_rules(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on facts that only Linux reports."""
+    """Return the rules for facts that only Linux reports."""
     where = "on the host: " if facts.get("container") else ""
     sudo = "" if facts.get("superuser") and not where else "sudo "
 
@@ -25,14 +25,14 @@ def linux_rules(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _steady(facts: Mapping[str, Any], change: Change) -> list[Rule]:
-    """Return the rules on a steady clock rate: governor, turbo and heat."""
+    """Return the rules for the steadiness of the clock rate: governor, turbo and heat."""
     driver = facts.get("driver") or "unknown driver"
     preference = facts.get("preference")
     file = facts.get("turbo_file", "")
     no_turbo = change(1 if file.endswith("no_turbo") else 0, f"{CPU}/{file}")
 
     def steady(governor: str) -> bool:
-        # an autonomous processor sets its rate itself, within ms; the governor "powersave" then does not mean slow
+        # an autonomous processor sets its clock rate itself within ms; the governor "powersave" is then not slow
         if facts.get("autonomous"):
             return not preference or not {"power", "balance_power"} & set(preference.split(", "))
         return not {"powersave", "ondemand", "conservative"} & set(governor.split(", "))
@@ -70,7 +70,7 @@ def _steady(facts: Mapping[str, Any], change: Change) -> list[Rule]:
 
 
 def _shared_parts(facts: Mapping[str, Any], change: Change) -> list[Rule]:
-    """Return the rules on resources that are shared: cores, memory, and processor time of a virtual machine."""
+    """Return the rules for shared resources: cores, memory, and processor time of a virtual machine."""
     cores, each, nodes = facts.get("cores") or 1, facts.get("one_each") or (), facts.get("nodes") or {}
     node, no_smt = next(iter(nodes), 0), change("off", f"{CPU}/smt/control")
     return [
@@ -133,7 +133,7 @@ def _shared_parts(facts: Mapping[str, Any], change: Change) -> list[Rule]:
 
 
 def _machine(facts: Mapping[str, Any], change: Change) -> list[Rule]:
-    """Return the rules on the clock source, WSL, container and hypervisor."""
+    """Return the rules for the clock source, WSL, containers and hypervisors."""
     better = next((name for name in facts.get("clock_sources") or () if name not in SLOW_CLOCKS), None)
     sources = "/sys/devices/system/clocksource/clocksource0"
     to_better = better and change(better, f"{sources}/current_clocksource")

@@ -1,4 +1,4 @@
-"""Facts about a machine: its cores, their limits and disturbances, and facts about this process."""
+"""Facts about a machine and this process: the cores, limits on their use, and disturbances such as other load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinybench.support.conditions.system_files import read_text
 CPU = "sys/devices/system/cpu"
 SUPPLIES = "sys/class/power_supply"
 CONTAINERS = {"docker": "docker", "kubepods": "kubernetes", "libpod": "podman", "lxc": "lxc", "machine.slice": "nspawn"}
-# drivers with their own governors, where powersave follows the load: docs.kernel.org, admin-guide/pm/intel_pstate
+# drivers whose own governor powersave follows the load; see docs.kernel.org, admin-guide/pm/intel_pstate
 AUTONOMOUS = {"intel_pstate", "amd-pstate-epp"}
 WINDOW = 0.5  # s between two readings of the counters if there is no earlier reading
 SHORTEST = 0.2  # s; readings closer together are useless because the kernel counts in ticks of 10 ms
@@ -36,19 +36,19 @@ def numbers(text: str) -> list[int]:
 
 
 def fields(text: str) -> dict[str, float]:
-    """Return the counts in a text with lines such as ``name 12`` or ``name: 12 kB``, by name."""
+    """Return the numbers by name from a text with lines such as ``name 12`` or ``name: 12 kB``."""
     words = (line.replace(":", " ").split() for line in text.splitlines())
     return {row[0]: value for row in words if len(row) > 1 and (value := number(row[1])) is not None}
 
 
 def waiting(text: str) -> float | None:
-    """Return the share of the last 10 s in which some task waited, from the text of a file in ``/proc/pressure``."""
+    """Return the fraction of the last 10 s in which some task waited, from the text of a file in ``/proc/pressure``."""
     found = re.search(r"^some avg10=(\d{1,3}\.\d+)", text)
     return float(found[1]) / 100 if found else None
 
 
 def look(root: Path | str = "/", of: Here | None = None) -> dict[str, Any]:
-    """Return one reading of counters that only grow. The difference of two readings shows the activity in between."""
+    """Read counters that only grow, such as CPU time. The difference of two readings shows the activity in between."""
     root, of = Path(root), of or here()
     stat = re.match(r"cpu +\d+( +\d+){7,}$", read_text(root / "proc/stat").partition("\n")[0])
     pages = fields(read_text(root / "proc/vmstat"))
@@ -73,17 +73,17 @@ def read_facts(root: Path | str = "/", before: dict[str, Any] | None = None, of:
         The folder that contains Linux's ``proc`` and ``sys``. A missing, unreadable or malformed file makes its facts
         unknown.
     before
-        An earlier result of `look`. Without it, `look` is called twice, half a second apart.
+        An earlier result of `look`. If it is None, `look` is called twice, half a second apart.
     of
-        Facts that are not in files of the kernel; see `Here`.
+        The sources of facts that are not in files of the kernel; see `Here`.
 
     Returns
     -------
     dict
         The facts by name. Examples: ``cores`` is the number of cores that this process may use, out of
-        ``cores_online``. ``cpu_max`` is the tightest limit of its control groups in the format of that file. ``stat``
-        holds the first lines of ``/proc/stat`` at both readings. ``load`` is the share of all cores that other
-        processes kept busy between the readings.
+        ``cores_online``. ``cpu_max`` is the tightest CPU time limit of its control groups, in the format of the file
+        ``cpu.max``. ``stat`` holds the first line of ``/proc/stat`` at each of the two readings. ``load`` is the
+        fraction of all cores that other processes kept busy between the readings.
     """
     root, of = Path(root), of or here()
     if before is None:
@@ -141,16 +141,16 @@ def _grown(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 
 
 def _others(before: str, now: str, own: float) -> float | None:
-    """Return the share of all cores kept busy by other processes, from two ``/proc/stat`` lines and our CPU seconds."""
+    """Return the fraction of all cores used by other processes, from two ``/proc/stat`` lines and our own CPU time."""
     spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], now.split()[1:9], strict=True)]
-    total, idle = sum(spent), spent[3] + spent[4] + spent[7]  # stolen time was not used by processes here
+    total, idle = sum(spent), spent[3] + spent[4] + spent[7]  # other virtual machines used the stolen time
     if total <= 0 or min(spent) < 0:
         return None
-    return max(0.0, (total - idle) / total - own / (total / 100))  # /proc/stat counts in 10 ms on every kernel
+    return max(0.0, (total - idle) / total - own / (total / 100))  # /proc/stat counts in units of 10 ms
 
 
 def _kinds_of_cores(root: Path, usable: Sequence[int]) -> dict[str, Any]:
-    """Return the number of SMT siblings, one core of each sibling group, and the cores by kind and by NUMA node."""
+    """Return the number of extra SMT siblings, one core of each sibling group, and the cores by kind and NUMA node."""
     cores = set(usable)
     pairs = _of_cores(root, usable, "topology/thread_siblings_list").values()
     known = [group for text in pairs if (group := numbers(text))]
@@ -173,7 +173,7 @@ def _kinds_of_cores(root: Path, usable: Sequence[int]) -> dict[str, Any]:
 
 
 def _of_cores(root: Path, usable: Sequence[int], name: str) -> dict[int, str]:
-    """Read one sysfs file for every core. If the first core lacks it, return {} without trying hundreds of others."""
+    """Read one sysfs file for every core. If the first core lacks this file, return {} without trying other cores."""
     if not (root / CPU / f"cpu{usable[0]}" / name).exists():
         return {}
     return {core: read_text(root / CPU / f"cpu{core}" / name) for core in usable}
@@ -207,7 +207,7 @@ def turbo(root: Path) -> bool | None:
 
 
 def _capped(root: Path) -> bool | None:
-    """Return whether the processor is currently throttled because of heat or, on a Raspberry Pi, of low voltage."""
+    """Return whether the processor is throttled by heat or, on a Raspberry Pi, by low voltage. None means unknown."""
     found = None
     for device in (root / "sys/class/thermal").glob("cooling_device*"):
         if re.search(r"cpu|processor", read_text(device / "type").lower()):
@@ -219,7 +219,10 @@ def _capped(root: Path) -> bool | None:
 
 
 def _on_battery(root: Path) -> bool | None:
-    """Return whether this machine runs on its battery. A mouse's battery does not count. Without a battery: False."""
+    """Return whether this machine runs on its battery. Without a battery, return False. If unknown, return None.
+
+    The battery of a device such as a mouse does not count.
+    """
     folder = root / SUPPLIES
     supplies = [path for path in folder.glob("*") if read_text(path / "scope") != "Device"]
     mains = [read_text(path / "online") for path in supplies if read_text(path / "type") in ("Mains", "USB")]
@@ -231,7 +234,7 @@ def _on_battery(root: Path) -> bool | None:
 
 
 def _memory_left(root: Path) -> float | None:
-    """Return the share of the memory that is still available to programs."""
+    """Return the fraction of the memory that is still available to programs, or None if unknown."""
     memory = fields(read_text(root / "proc/meminfo"))
     return memory.get("MemAvailable", 0) / memory["MemTotal"] if memory.get("MemTotal") else None
 

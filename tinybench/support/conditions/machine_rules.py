@@ -1,4 +1,4 @@
-"""The rules of the machine check: which facts are fine, why they matter, and which command fixes a problem."""
+"""The rules of the machine check. Each states which values are fine, why they matter, and how to fix a problem."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rules_for(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _share(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on the resources granted to this process: cores, quota and threads."""
+    """Return the rules for the resources granted to this process: cores, quota and threads."""
     cores, container = facts.get("cores") or 1, facts.get("container")
     granted = facts.get("granted") or cores
     least = max(1, int(granted))
@@ -76,7 +76,7 @@ def _share(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _disturbances(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on current disturbances: the load of other processes, and battery use."""
+    """Return the rules for current disturbances: the load of other processes, and battery use."""
     cores = facts.get("cores_online") or 1
     shows = {"Darwin": "top -o cpu", "Windows": "Task Manager"}.get(facts.get("system", ""), "top")
     return [
@@ -100,7 +100,7 @@ def _disturbances(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _pace(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on core speed for every system: kinds of cores, throttling and power plan (not on Linux)."""
+    """Return the rules for core speed: kinds of cores, throttling and, except on Linux, the power plan."""
     kinds = facts.get("kinds") or [[]]
     fast = {
         "Linux": f"taskset -c {listed(kinds[-1])} python …, one kind only",
@@ -143,7 +143,7 @@ def _steps(step: float) -> str:
 
 
 def _process(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on this process: kernels, environment variables, priority, Python and clock."""
+    """Return the rules for this process: kernels, environment variables, priority, Python and clock."""
     settings = facts.get("settings") or {}
     return [
         _kernels(facts),
@@ -199,7 +199,7 @@ def _process(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _kernels(facts: Mapping[str, Any]) -> Rule:
-    """Return the rule on the kernels of the linear algebra libraries."""
+    """Return the rule for the kernels of the linear algebra libraries."""
     settings, flags = facts.get("settings") or {}, facts.get("flags") or ()
     slower = slower_kernels(facts.get("blas") or (), flags)
     asked = [name for name in ("OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE") if name in settings]

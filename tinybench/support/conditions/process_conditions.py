@@ -61,7 +61,7 @@ def spent_seconds() -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Here:
-    """The sources of facts about a machine that are not files of the kernel.
+    """The sources of machine facts other than files of the kernel.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ def here() -> Here:
 
 
 def process_facts() -> dict[str, Any]:
-    """Return facts about this process: linear algebra, settings, threads, priority, Python's speed, and its clock."""
+    """Return facts about this process: BLAS libraries, environment variables, threads, priority, Python, and clock."""
     settings, pools = read_settings(), loaded_pools()
     counts = [int(pool["num_threads"]) for pool in pools or ()]
     spinning = [f"{name}={os.environ[name]}" for name in SPINNING if os.environ.get(name, "").lower() == SPINNING[name]]
@@ -122,7 +122,7 @@ def process_facts() -> dict[str, Any]:
 
 
 def priority() -> str | None:
-    """Return the low priority of this process in words, an empty string for a usual one, or None if unknown."""
+    """Return a description of a low process priority, an empty string for the usual one, or None if unknown."""
     with suppress(OSError, psutil.Error, ValueError):
         value = psutil.Process().nice()
         if platform.system() == "Windows":
@@ -145,7 +145,7 @@ def unplugged() -> bool | None:
 
 
 def python_burdens() -> list[str]:
-    """Return everything that slows this Python down, such as a debug build or a profiler."""
+    """Return the names of the conditions that slow this Python down, such as a debug build or a profiler."""
     monitoring = getattr(sys, "monitoring", None)
     tools = [name for number in range(6) if (name := monitoring.get_tool(number))] if monitoring else []
     burdens = {

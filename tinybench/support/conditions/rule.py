@@ -1,4 +1,4 @@
-"""A rule on a fact about a machine, and the texts that several rules share."""
+"""A rule that checks one fact about a machine, and the texts that several rules share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROUNDS = "compare in shuffled rounds (tinybench compare), which hit all models a
 
 
 class Rule(NamedTuple):
-    """A rule on one fact: which values are fine, how to show a value, why it matters, and which command fixes it."""
+    """A rule for one fact: which values are fine, how to show a value, why it matters, and how to fix a problem."""
 
     name: str
     fact: str
@@ -31,5 +31,5 @@ def listed(cores: Sequence[int]) -> str:
 
 
 def share_text(share: float) -> str:
-    """Return a share as a percentage with two significant digits."""
+    """Return a fraction as a percentage with two significant digits."""
     return f"{100 * share:.2g} %"

@@ -1,4 +1,4 @@
-"""Readers of small files: those of the kernel, and the metadata of installed packages."""
+"""Readers of small files of the kernel, and of the metadata of installed packages."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def read_text(path: Path) -> str:
 
 @cache
 def installed_version(name: str) -> str:
-    """Return the version of a package, or raise PackageNotFoundError. Cached because a long file must be parsed."""
+    """Return the version of a package, or raise PackageNotFoundError. Cache it because parsing a long file is slow."""
     return version(name)

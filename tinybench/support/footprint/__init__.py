@@ -1,1 +1,1 @@
-"""Lesson 05: memory that measurements miss, the resolution of memory counts, and memory by stage in a new process."""
+"""Support for lesson 05: memory that measurements miss, the error of memory counts, and memory use by stage."""

@@ -1,4 +1,4 @@
-"""Helpers against two causes of hidden memory: freed pages that stay allocated, and ONNX Runtime's memory arena."""
+"""Helpers against two things that hide memory use: freed pages that stay allocated, and ONNX Runtime's memory arena."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinybench.support.rounds.checked_calls import refuse_later_answer
 
 
 def free_heap() -> bool:
-    """Collect garbage and return free heap pages to the system. Return False if the C library cannot (glibc can)."""
+    """Collect garbage and give free heap pages back to the system. Without glibc's `malloc_trim`, return False."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
@@ -24,7 +24,7 @@ def free_heap() -> bool:
 
 @contextmanager
 def young_heap() -> Iterator[None]:
-    """Freeze all existing objects, so that a garbage collection within the block costs almost nothing."""
+    """Exclude existing objects from garbage collection within the block, so that a collection costs almost nothing."""
     gc.freeze()
     try:
         yield
@@ -33,11 +33,12 @@ def young_heap() -> Iterator[None]:
 
 
 class WithoutArenas:
-    """A wrapper of a call that replaces its ONNX Runtime sessions by twins without a memory arena.
+    """A wrapper of a function `call`. While the function runs, copies without a memory arena replace its ONNX sessions.
 
-    A session is found wherever it is stored: in an attribute, a closure or a registry.
+    Such a copy is called a twin. A session of ONNX Runtime is found wherever it is stored: in an attribute, a closure
+    or a registry.
 
-    A twin is built when its session first runs; ``late`` holds the numbers of the calls in which that happened.
+    A twin is built when its session first runs. ``late`` holds the numbers of the calls in which a twin was built.
     ``arena`` is ``"none"`` if no session with an arena ran, ``"off in a twin session"`` if a twin ran, or
     ``"on, and hides memory"`` if a session could not be built again.
     """
@@ -47,7 +48,7 @@ class WithoutArenas:
         self._number, self._twins, self._new = -1, dict[int, tuple[Any, Any]](), set[int]()
 
     def __call__(self, x: Any) -> Any:
-        """Run the call while this object replaces the sessions' attribute `_sess`, so that sessions become twins."""
+        """Run the function while this object replaces the attribute `_sess` of sessions, so that their twins run."""
         answer = self._answer(x)
         refuse_later_answer(answer, self.call)
         return answer
@@ -91,7 +92,7 @@ class WithoutArenas:
         self._new.add(id(own))  # a session created during this call, so its arena is still empty
 
     def renew(self) -> None:
-        """Rebuild every twin, so that its next call is a first call."""
+        """Rebuild every twin, so that the next call is again the first call of each twin."""
         self._twins = {key: (session, _arena_free_twin(session)) for key, (session, _) in self._twins.items()}
 
 
@@ -104,7 +105,7 @@ def _has_arena(session: Any) -> bool:
 
 def _arena_free_twin(session: Any) -> Any:
     kind, options = sys.modules["onnxruntime"].InferenceSession, session.get_session_options()
-    options.enable_cpu_mem_arena = False  # the session's own object, so it is restored below
+    options.enable_cpu_mem_arena = False  # these are the session's own options, which are restored below
     try:
         return kind(session._model_path or session._model_bytes, options, providers=session.get_providers())
     finally:

@@ -1,4 +1,4 @@
-"""Limits of memory measurements: the error of the kernel's counts, and the pages that one call touches."""
+"""Limits of memory measurements: the error of the kernel's page counts, and the pages that one call touches."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tinybench.support.footprint.hidden_memory import ARENA_ON, young_heap
 def count_error(cores: int = 1) -> int:
     """Return the possible error in bytes of the kernel's memory counts after a call that keeps `cores` cores busy.
 
-    Each core (before Linux 6.2, each thread) counts pages in its own batches, one for each of three kinds of pages; see
-    proc_pid_status(5). The process is assumed to have run on one core more than it keeps busy.
+    Each core (before Linux 6.2, each thread) counts pages in batches of its own, with one batch for each of three kinds
+    of pages; see proc_pid_status(5). The process is assumed to have run on one core more than it keeps busy.
     """
     there = os.cpu_count() or 1
     return 3 * min(cores + 1, max(2, there)) * max(32, 2 * there) * mmap.PAGESIZE
 
 
 def exact_memory(field: str, proc: str | Path = "/proc") -> int:
-    """Return a field of ``self/smaps_rollup`` in bytes, counted page by page. Raise OSError if it is missing."""
+    """Return a field of ``self/smaps_rollup`` in bytes, counted page by page. If it is missing, raise OSError."""
     for line in Path(proc, "self", "smaps_rollup").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -35,8 +35,8 @@ def exact_memory(field: str, proc: str | Path = "/proc") -> int:
 def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> tuple[int | None, int]:
     """Return the bytes of all pages that one call touches, and the number of cores that it keeps busy.
 
-    Touched pages were read or written; they may have been resident before. Without ``self/smaps_rollup`` in `proc`, the
-    bytes are None, the model is not called, and one core is assumed.
+    Touched pages were read or written; they may have been resident before. If the folder `proc` has no
+    ``self/smaps_rollup``, return None and 1 without the call.
     """
     try:
         exact_memory("Referenced", proc)
@@ -51,10 +51,12 @@ def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc
 
 
 def note_memory_seen(result: BenchmarkResult, first: float, touched: int | None = None, cores: int = 1) -> None:
-    """Add notes to the metadata of a memory result: ``seen``, the ``resolution`` in bytes, and the bytes ``touched``.
+    """Add notes to the metadata of a memory result about memory that the measurement may have missed.
 
-    `first` is the memory that the first call added. If added memory was not ``seen``, ``at_most`` is its upper bound,
-    or None if unknown. ``caution`` describes memory that may be hidden.
+    ``seen`` is whether added memory was detected, ``resolution`` the error of the kernel's counts in bytes, and
+    ``touched`` the bytes of touched pages. If no added memory was detected, ``at_most`` is an upper bound of the memory
+    that a call needs, or None if unknown. ``caution`` describes memory that may be hidden. The argument `first` is the
+    memory that the first call added.
     """
     error, added = count_error(cores), result.median
     small = f"below {error / 1e3:.0f} kB, the error of the kernel's counts" if added <= error else _megabytes(added)

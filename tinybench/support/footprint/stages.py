@@ -1,4 +1,4 @@
-"""A measurement of memory in a fresh Python process, stage by stage."""
+"""A measurement of memory in a new Python process, for each stage: import, load, first call, second call and so on."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def run():
 
 
 def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a `fresh_task` in a fresh process and return its memory.
+    """Run a task made by `fresh_task` in a new process and return the memory that this process used.
 
     The keys of the result are ``stages``, with ``peak``, ``retained`` and ``resident`` in bytes for each stage;
-    ``method``; and ``touched``, the result of `touched_memory`.
+    ``method``, the way of measuring the peak; and ``touched``, the result of `touched_memory`.
     """
-    # a process inherits the ru_maxrss of its parent, so a small process starts it
+    # a process inherits the ru_maxrss of its parent, so a small intermediate process starts the measured process
     small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
     return fresh_process(_CHILD, {"proc": "/proc", "method": PEAK_METHOD, **task}, sys.executable, "-c", small)

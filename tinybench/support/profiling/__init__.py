@@ -1,1 +1,1 @@
-"""Lesson 15: sampled stacks, and experiments on the benefit of a faster stage."""
+"""Support for lesson 15: sampled call stacks, and experiments on the gain from a faster stage of a pipeline."""

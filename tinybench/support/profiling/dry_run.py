@@ -1,4 +1,7 @@
-"""A trial run of a pipeline: the calls, durations and answers of each stage, and stages that end the process."""
+"""A trial run of a pipeline of stages, which are functions.
+
+The trial run records the calls, durations and answers of each stage, and detects stages that end the process.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +29,21 @@ MOST = 64 << 20  # bytes of recorded inputs and answers in one process
 PATIENCE = 2.0  # s that a run may take to end by itself after a stage has failed in another thread or process
 
 _here = threading.local()
-_told: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}  # by folder and process: (thread, entry) pairs
+_told: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}  # (thread, entry) pairs by folder and process
 
 
 class StageError(RuntimeError):
-    """The error of a stage that ended its thread or its process, or that failed without being caught."""
+    """An error for a stage that ended its thread or its process, or that raised an exception nobody caught."""
 
 
 @dataclass
 class Trial:
     """The result of a trial run of a pipeline.
 
-    Four dictionaries hold, for each stage, its number of `calls`, its seconds on the `clock`, its `processor` seconds,
-    and the reason why it cannot be called twice on one input (`once`). `workers` are the (process, thread) pairs that
-    called stages. `pairs` are the pickled inputs and answers of the recorded stage; `unrecorded` is the reason if they
-    could not be recorded.
+    Four dictionaries by stage hold the number of `calls`, the seconds on the `clock`, the `processor` seconds, and, in
+    `once`, the reason why the stage cannot be called twice on one input. `workers` are the (process, thread) pairs that
+    called stages. `pairs` are the pickled inputs and answers of the recorded stage. If they could not be recorded,
+    `unrecorded` is the reason.
     """
 
     calls: dict[str, int]
@@ -55,19 +58,20 @@ class Trial:
 
     @property
     def overlaps(self) -> bool:
-        """Whether stages ran outside of the current thread."""
+        """Whether any stage ran outside of the current thread."""
         return self.workers != {(os.getpid(), threading.get_ident())}
 
     def share(self, name: str, seconds: float) -> float:
-        """Return a stage's share of `seconds`, the duration of a run, or of the total time of all stages if longer.
+        """Return the fraction that a stage takes of `seconds`, the duration of a run.
 
-        The total is longer if stages overlap, because it adds up all threads and processes, as a profile does.
+        If stages overlap, the total time of all stages can be longer than the run, because it adds up all threads and
+        processes, as a profile does. Then return the fraction of this total.
         """
         return self.clock[name] / max(seconds, sum(self.clock.values()))
 
 
 class _Watched:
-    """A stage that records when it begins and how it ends: in a list or, in a child process, in a file."""
+    """A stage that records its start and its result or error: in a list or, in a child process, in a file."""
 
     def __init__(
         self, name: str, stage: Stage, folder: str, twice: bool, record: bool, clock: Callable[[], float]
@@ -117,7 +121,7 @@ class _Watched:
         return None
 
     def _second_time(self, answer: Any, args: Any, kwargs: Any) -> tuple[Any, str]:
-        """Call the stage again. Return the first answer, and the reason why it cannot be repeated, or ""."""
+        """Call the stage again. Return the first answer, and the reason why the stage cannot be repeated, or ""."""
         first = self._pickled(answer)
         try:
             second = self.stage(*args, **kwargs)
@@ -160,7 +164,7 @@ def _no_exit() -> Iterator[None]:
 
 
 def _entries(folder: str) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
-    """Yield the process, the thread and the entries recorded there, for each thread."""
+    """Yield the process id, the thread id and the recorded entries of each thread that called stages."""
     here = list(_told[folder, os.getpid()])
     for thread in {thread for thread, _ in here}:
         yield os.getpid(), thread, [entry for each, entry in here if each == thread]
@@ -171,7 +175,7 @@ def _entries(folder: str) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
 
 
 def _failure(folder: str) -> str:
-    """Return a text about a stage that failed or whose process died while it ran. Without one, return ""."""
+    """Describe a stage that failed, or that was running when its process died. Without such a stage, return ""."""
     for pid, _, told in _entries(folder):
         for entry in told:
             if "error" in entry:
@@ -198,7 +202,7 @@ def _interrupt() -> None:
 
 @contextlib.contextmanager
 def _watch(folder: str) -> Iterator[None]:
-    """Interrupt the main thread if a stage has failed elsewhere and the run does not end."""
+    """Interrupt the main thread if a stage has failed in another thread or process and the run does not end."""
     over = threading.Event()
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     stopped: list[str] = []

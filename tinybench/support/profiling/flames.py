@@ -1,4 +1,4 @@
-"""A profile as a flame graph, and as a file for speedscope or Perfetto."""
+"""The output of a profile as a flame graph, or as a file for the viewers speedscope and Perfetto."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tinybench.support.basics.short_reprs import short_repr
 __all__ = ["flame_figure", "flame_svg", "save_flame", "save_perfetto", "save_speedscope"]
 
 ROW, TEXT, DEEPEST = 19, 12, 40  # row height in px, font size in px, maximum number of nested calls
-SLIMMEST, NAMED = 0.002, 0.05  # the smallest share of the width for a box, and for a box with a name
-# tints of Okabe's and Ito's colours on which black text is legible; each file has a tint, but names suffice without it
+SLIMMEST, NAMED = 0.002, 0.05  # the smallest fraction of the width for a box, and for a box with a name
+# tints of Okabe's and Ito's colours on which black text is legible; each source file has a tint besides its name
 TINTS = ["#9fcbe8", "#f6c98a", "#8fd6bf", "#e6bcd3", "#f3ea8e", "#f0b391", "#c9c9c9"]
 
 
 class ProfileData(Protocol):
-    """The attributes of a `stacks.Profile` that are drawn and saved."""
+    """The attributes of a `stacks.Profile` that are needed to draw and save it."""
 
     samples: list[Any]
     how: str
@@ -33,11 +33,11 @@ class ProfileData(Protocol):
 
     @property
     def trunk(self) -> int:
-        """The number of functions at the root that are left out."""
+        """The number of outermost functions that are left out of the graph."""
 
     @property
     def shares(self) -> Any:
-        """The table of functions and their shares."""
+        """The table of functions and their shares of the time."""
 
     def by_stack(self) -> dict[tuple[str, ...], float]:
         """Return the seconds of each stack."""
@@ -61,7 +61,7 @@ class Box:
 
 
 def tree(profile: ProfileData) -> Box:
-    """Return the calls of a profile as a tree. Direct recursion of a function becomes one box."""
+    """Return the calls of a profile as a tree. A function that calls itself directly becomes one box."""
     root = Box("all")
     for stack, seconds in profile.by_stack().items():
         box = root
@@ -74,7 +74,7 @@ def tree(profile: ProfileData) -> Box:
 
 
 def placed(root: Box) -> Iterator[tuple[Box, int, float]]:
-    """Yield each box that is large enough to be drawn, with its depth and its left edge as a share of the width."""
+    """Yield each box that is large enough to be drawn, with its depth and its left edge as a fraction of the width."""
     waiting = [(root, 0, 0.0)]
     while waiting:
         box, depth, left = waiting.pop()
@@ -86,10 +86,10 @@ def placed(root: Box) -> Iterator[tuple[Box, int, float]]:
 
 
 def flame_svg(profile: ProfileData) -> str:
-    """Return the flame graph as SVG. It fills the available width, and its text keeps its size when there is little.
+    """Return the flame graph as SVG. The graph fills the available width. The font size does not depend on the width.
 
-    The outermost function is at the top, with the functions that it calls below it. The width of a box is its share of
-    the time. A tooltip shows the name and the shares of each box.
+    The outermost function is at the top, with the functions that it calls below it. The width of a box shows its share
+    of the time. A tooltip shows the name of a box, and its shares of the time with and without the functions it calls.
     """
     root = tree(profile)
     boxes = list(placed(root)) if root.seconds else []
@@ -112,7 +112,7 @@ def flame_svg(profile: ProfileData) -> str:
 
 
 def _short(name: str, share: float) -> str:
-    """Return the text in a box. Its most important part comes first because the right end may be cut off."""
+    """Return the text in a box. The most important part comes first because the right end may be cut off."""
     function, _, file = name.rpartition(" (")
     return f"{function.rpartition('.')[2]} {100 * share:.0f} %  ({file}"
 
@@ -133,7 +133,7 @@ def flame_in_words(profile: ProfileData) -> str:
 
 
 def flame_figure(profile: ProfileData) -> str:
-    """Return the flame graph as HTML, with a caption and the table of shares below it."""
+    """Return the flame graph as HTML, with a caption and a table of shares below the graph."""
     said = (
         f"{profile.seconds:.3g} s from left to right, sorted by share; below each function what it calls. One file has "
         f"one colour. {profile.how[:1].upper() + profile.how[1:]}."
@@ -145,7 +145,7 @@ def flame_figure(profile: ProfileData) -> str:
 
 
 def save_flame(profile: ProfileData, path: str | Path) -> None:
-    """Write the flame graph as SVG if the path ends in ``.svg``, else as an HTML page with its table."""
+    """Write the flame graph as SVG if the path ends in ``.svg``, otherwise as an HTML page with the table of shares."""
     page = flame_svg(profile)
     if Path(path).suffix.lower() != ".svg":
         page = (
@@ -157,7 +157,7 @@ def save_flame(profile: ProfileData, path: str | Path) -> None:
 
 
 def save_speedscope(profile: ProfileData, path: str | Path) -> None:
-    """Write a file for https://www.speedscope.app, which shows it in order of time, "left heavy", or as a table."""
+    """Write a file for https://www.speedscope.app. Its views are in order of time, "left heavy", or a table."""
     trunk, frames = profile.trunk, dict[str, int]()
     samples = [[frames.setdefault(name, len(frames)) for name in sample.stack[trunk:]] for sample in profile.samples]
     page = {
@@ -184,7 +184,7 @@ def save_speedscope(profile: ProfileData, path: str | Path) -> None:
 def save_perfetto(profile: ProfileData, path: str | Path) -> None:
     """Write a trace that https://ui.perfetto.dev and chrome://tracing open.
 
-    A function is one slice for each series of consecutive samples in which it was on the stack.
+    Each series of consecutive samples in which a function was on the stack becomes one slice with its name.
     """
     here = {"pid": 1, "tid": 1}
     events: list[dict[str, Any]] = [

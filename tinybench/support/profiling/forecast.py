@@ -1,4 +1,4 @@
-"""The forecast gain of a faster stage, and its uncertainty."""
+"""The forecast gain from a faster stage of a pipeline, and the uncertainty of the forecast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Gain = Callable[[Any, Any, Any, int], float]
 NEAR = 0.015  # a gain is known well enough if its interval extends at most this far to either side
 TOO_WIDE = 0.05  # a gain is unknown if its interval extends farther than this
-FAITHFUL = 0.05  # the largest tolerable error of control runs, as a share of the time that they should take
+FAITHFUL = 0.05  # the largest tolerable error of control runs, relative to the time that they should take
 
 
 def gain_interval(
@@ -31,9 +31,9 @@ def gain_interval(
     times: int,
     resamples: int = 400,
 ) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of a gain, resampling rounds.
+    """Return the 95 % bootstrap interval of a gain. The bootstrap resamples rounds.
 
-    For fewer than 4 rounds, or if all rounds are equal, return −∞ to ∞, because the scatter is unknown.
+    With fewer than 4 rounds, or if all rounds are equal, return −∞ to ∞, because the scatter is unknown.
     """
     if len(plain) < 4:
         return -math.inf, math.inf
@@ -54,10 +54,10 @@ def _percent(share: float) -> str:
 
 
 class Row(NamedTuple):
-    """The gain from one speed-up as a share of the present time, with its 95 % interval.
+    """The gain from one speed-up of a stage: the saved fraction of the present time, with its 95 % interval.
 
     `promised` is the gain that follows from the stage's share of a profile. `error` is the relative error of control
-    runs, which should take as long as the plain runs or, if they run all stages p times, p times as long.
+    runs. Control runs should take as long as plain runs or, if they run all stages p times, p times as long.
     """
 
     speedup: float
@@ -87,7 +87,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class WhatIf:
-    """The gains from a faster stage `name`, one row for each speed-up. `seconds` holds the times of all runs by arm."""
+    """The gains from a faster stage `name`, with one row for each speed-up.
+
+    `seconds` holds the times of all runs by arm. An arm is one variant of the pipeline, such as ``"plain"``.
+    """
 
     name: str
     rows: tuple[Row, ...]
@@ -100,25 +103,26 @@ class WhatIf:
 
     @property
     def share(self) -> float:
-        """The stage's share of a profile."""
+        """The stage's share of the time in a profile."""
         return self.trial.share(self.name, float(np.median(self.seconds["plain"])))
 
     def saved(self, arm: str) -> tuple[float, float, float]:
-        """Return the share of the time that another arm of the same rounds saved, and its 95 % interval."""
+        """Return the fraction of the plain arm's time that another arm saves, and its 95 % interval."""
         plain, other = self.seconds["plain"], self.seconds[arm]
         return _saved(plain, other, plain, 1), *gain_interval(_saved, plain, other, plain, 1)
 
     def narrow(self, beside: Iterable[str] = ()) -> bool:
-        """Return whether all gains, and those of the arms `beside`, are known to ±1.5 points, with clear control runs.
+        """Return whether all gains are known to ±1.5 percentage points, also for the arms `beside`.
 
-        Control runs are not clear if their error exceeds the tolerance by so little that it may be due to chance.
+        In addition, the control runs must be clear. They are not clear if their error exceeds the tolerance by so
+        little that this may be due to chance.
         """
         ends = [(row.low, row.high) for row in self.rows] + [self.saved(arm)[1:] for arm in beside]
         doubtful = any(FAITHFUL < abs(row.error) < 2 * FAITHFUL for row in self.rows)
         return not doubtful and all(high - low <= 2 * NEAR for low, high in ends)
 
     def __getitem__(self, speedup: float) -> Row:
-        """Return the row of a speed-up. If there is none, raise KeyError."""
+        """Return the row of a speed-up. If no row has this speed-up, raise KeyError."""
         for row in self.rows:
             if row.speedup == speedup:
                 return row

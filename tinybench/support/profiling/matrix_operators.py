@@ -10,5 +10,5 @@ PRODUCTS: dict[str, str | None] = {
     "DynamicQuantizeMatMul": "uint8",
     "MatMulNBits": FOUR_BITS,
 }
-"""Operators that multiply matrices, each with its type of computation, or None if that is the type of its first input.
-``DynamicQuantizeMatMul`` takes floats and converts them to integers; ``MatMulNBits`` takes floats, too."""
+"""Operators that multiply matrices, each with the type in which it computes. None means the type of the first input.
+``DynamicQuantizeMatMul`` takes floats and converts them to integers. ``MatMulNBits`` takes floats, too."""

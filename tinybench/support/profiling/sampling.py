@@ -17,10 +17,10 @@ from tinybench.support.basics.numbers import number_of
 
 __all__ = ["Ticks", "running", "ticking"]
 
-DEAREST = 0.005  # the largest share of the time that samples may take: about 1 % with their effect on the caches
+DEAREST = 0.005  # the largest fraction of the time that samples may take: about 1 % with their effect on the caches
 SOONEST = 20e-6  # s; an alarm with a shorter delay may be due before it is set
 KEPT_WAITING = 200e-6  # s; if a sample is later than this, native code has delayed it
-IN_VAIN = 8  # attempts to sample from the other thread that came too late
+IN_VAIN = 8  # the number of attempts that come too late after which the watcher thread stops sampling
 OWN = 1e-3  # s; an alarm within this tolerance of the planned time is our own
 LAG = 50e-6  # s; Python code handles a signal sooner than this
 RESUME = opmap.get("RESUME")
@@ -37,19 +37,20 @@ BY_THREAD = (
 
 
 class Ticks:
-    """A schedule of samples: at a random moment of every interval, so that periodic work cannot hide between them.
+    """A schedule with one sample at a random moment of every interval, so periodic work cannot hide between samples.
 
-    `clock` counts the time of all intervals whose random moment has passed. A sampler that uses it weights each sample
-    by the intervals that the sample stands for. If native code delays a sample, the sample stands for all intervals
-    that were due in the meantime. With an ordinary clock, a sample would also get the time of functions that were too
-    short to be sampled before, and they would seem to take no time.
+    `clock` returns the total length of all intervals whose random moment has passed. A sampler that uses this clock
+    weights each sample by the intervals for which the sample stands. If native code delays a sample, the sample stands
+    for all intervals that were due in the meantime. With an ordinary clock, a sample would also be charged with the
+    time of earlier functions that were too short to be sampled, and these functions would seem to take no time.
 
     Attributes
     ----------
     interval
         The length of an interval in seconds, above 0. `ticking` increases it if sampling would cost more than 1 %.
     how
-        A description of the way in which `ticking` took samples, how often, and the resulting bias.
+        A description of the method by which `ticking` took samples, of the number and interval of the samples, and of
+        their bias.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Ticks:
         self.due, self.end = self.end + self.rng.random() * self.interval, self.end + self.interval
 
     def clock(self) -> float:
-        """Return the seconds from the start to the end of the last interval whose moment has passed."""
+        """Return the seconds from the start to the end of the most recent interval whose sampling moment has passed."""
         now = self.timer()
         while now >= self.due:
             self.passed = self.end - self.begin
@@ -110,7 +111,7 @@ class ticking:
         self.problem: Exception | None = None
         self.on, self.lost = False, False
         self.before: Any = None
-        self.late, self.patience = 0, 1  # the number of delayed samples, and the number that wakes the other thread
+        self.late, self.patience = 0, 1  # delayed samples, and how many of them start the watcher thread
         self.thread, self.stop = threading.get_ident(), threading.Event()
         self.turn, self.wanted = threading.Lock(), threading.Lock()
         self.watcher = threading.Thread(target=self._watch, name="tinybench-ticks", daemon=True)
@@ -201,10 +202,10 @@ class ticking:
             self.wanted.release()
 
     def _watch(self) -> None:
-        """Sample from the watcher thread: always, or while native code delays signals without holding the lock.
+        """Take samples in the watcher thread: always if there are no signals, otherwise only while signals are delayed.
 
-        If native code holds the interpreter's lock, this thread only costs time. After `IN_VAIN` failed attempts, it
-        waits for twice as many delayed signals before it tries again.
+        Native code delays signals. If it also holds the interpreter's lock, the watcher thread cannot take samples and
+        only costs time. After `IN_VAIN` failed attempts, the thread waits for twice as many delayed signals as before.
         """
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
@@ -222,7 +223,7 @@ class ticking:
             self.wanted.acquire()
 
     def _look(self, frame: Any) -> bool:
-        """Take a sample of a frame if one is due and no other thread is sampling. Return whether it was taken."""
+        """Take a sample of a frame if a sample is due and no other thread is sampling. Return whether one was taken."""
         if not self.on or not self.turn.acquire(blocking=False):
             return False
         try:
@@ -245,11 +246,11 @@ _known: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id because hashing
 
 
 def running(frame: Any) -> Any:
-    """Return the frame that spent the time before a sample in `frame`. For the sampler's own code, return its caller.
+    """Return the frame that used the time before a sample: the sampled frame or its caller.
 
-    Python handles signals at the start of a function, after a call of native code, and at the start of a loop
-    iteration. A function at its start has not run yet, so the time belongs to its caller. Return None if no frame of
-    the program remains.
+    Frames of the sampler's own code are skipped. Python handles signals at the start of a function, after a call of
+    native code, and at the start of a loop iteration. A function at its start has not run yet, so the time belongs to
+    its caller. If no frame of the program remains, return None.
     """
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""The sampled stacks of a run, as a table, as a flame graph, and as text for other tools."""
+"""The sampled call stacks of a run, shown as a table or a flame graph, or written as text for other tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = 20
 
 
 class Sampled(Protocol):
-    """A sample: a `stack` that ran for some `seconds` from `start` on."""
+    """A sample: the call `stack` at the time `start`. The sample stands for `seconds` of running time."""
 
     @property
     def start(self) -> float:
@@ -34,14 +34,14 @@ class Sampled(Protocol):
 
 
 class Profile:
-    """The profile of a run, shown as a table of functions and their times. A notebook adds a flame graph above it.
+    """The profile of a run, shown as a table of functions and their times. A notebook also shows a flame graph.
 
     Parameters
     ----------
     samples
         The samples, each with `start`, `stack` (the outermost function first) and `seconds`.
     how
-        A description of the way in which the samples were taken, and of their bias.
+        A description of the method by which the samples were taken, and of their bias.
     """
 
     def __init__(self, samples: Iterable[Sampled], how: str = "") -> None:
@@ -54,12 +54,12 @@ class Profile:
 
     @property
     def trunk(self) -> int:
-        """The number of outermost functions that are left out: those that lead to the last function shared by all."""
+        """The number of outermost functions to leave out: all samples share these functions and the next one."""
         ordered = sorted({sample.stack for sample in self.samples})
         return max(0, shared_depth(ordered[0], ordered[-1]) - 1) if ordered else 0
 
     def by_stack(self) -> dict[tuple[str, ...], float]:
-        """Return the seconds of each stack, without the trunk."""
+        """Return the seconds of each stack, without the outermost functions that `trunk` counts."""
         trunk, times = self.trunk, defaultdict[tuple[str, ...], float](float)
         for sample in self.samples:
             times[sample.stack[trunk:]] += sample.seconds
@@ -67,7 +67,7 @@ class Profile:
 
     @property
     def shares(self) -> Table:
-        """The table of each function's own share with its sampling error, and its share with all that it calls."""
+        """A table of each function's own share of the time with its sampling error, and its share including callees."""
         if not self.samples:
             return Table([], self.how, empty="No samples: nothing ran long enough.")
         from tinybench.sampler import Sample, self_shares, total_shares  # late, as notebook 15 imports this file first
@@ -105,7 +105,7 @@ class Profile:
 
 
 def collapsed(samples: Iterable[Sampled]) -> str:
-    """Return a line ``a;b;c 1200`` for each stack, with its microseconds: the format of flamegraph.pl and inferno."""
+    """Return a line such as ``a;b;c 1200`` (in µs) for each stack. This is the format of flamegraph.pl and inferno."""
     times = defaultdict[str, float](float)
     for sample in samples:
         line = ";".join(name.replace(";", ",").replace("\n", " ") for name in sample.stack)

@@ -1,4 +1,4 @@
-"""Stand-ins for a stage: the same kind of work, of any duration, with the stage's recorded answers."""
+"""Stand-ins for a stage. They do the same kind of work for any duration, and return the stage's recorded answers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Stage = Callable[..., Any]
 
 
 class Kind(NamedTuple):
-    """The shares of a stage's time by kind of work. They add up to 1.
+    """The fractions of a stage's time by kind of work. They add up to 1.
 
-    The kinds are Python code, which passes on the interpreter's lock when requested; C code that holds the lock
-    (`held`); C code that releases it; and waiting.
+    The kinds are Python code, which releases the interpreter's lock on request; C code that holds the lock (`held`); C
+    code that releases the lock (`released`); and waiting.
     """
 
     python: float
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     waits: float
 
     def __str__(self) -> str:
-        """Return the shares above 5 % in words."""
+        """Return the fractions above 5 % in words."""
         words = ("Python", "C code that keeps the interpreter's lock", "C code that releases it", "waiting")
         return ", ".join(f"{100 * share:.0f} % {word}" for share, word in zip(self, words, strict=True) if share > 0.05)
 
@@ -39,7 +39,7 @@ def _python(amount: float) -> None:
         pass
 
 
-# functions that do an amount of work of each kind, in arbitrary units; the third does not touch memory
+# one function for each kind of work; the amount of work is in arbitrary units; the third does not touch memory
 _WORK: tuple[Callable[[float], object], ...] = (
     _python,
     lambda amount: sum(repeat(0, int(amount))),
@@ -49,7 +49,7 @@ _PROBES = (40_000, 100_000, 2_000)
 
 
 def paces() -> tuple[float, ...]:
-    """Return the amount of each kind of work that takes 1 s of processor time, then two overheads of a sleep.
+    """Return the amount of each kind of work that takes 1 s of processor time, and then two overheads of a sleep.
 
     The overheads are the smallest delay of waking up, in seconds, and the median processor time in seconds of going to
     sleep and waking up.
@@ -71,14 +71,14 @@ def paces() -> tuple[float, ...]:
 
 
 class Delay(NamedTuple):
-    """A function that takes as long as a stage, with the same kinds of work. Each kind is done in one piece."""
+    """A function that takes as long as a stage and does the same kinds of work, one kind after the other."""
 
     kind: Kind
     seconds: float
     paces: tuple[float, ...]
 
     def __call__(self, *_: Any, less: float = 0.0, **__: Any) -> None:
-        """Work for the stage's time, minus `less` seconds that have already passed."""
+        """Work for as long as the stage takes, minus `less` seconds that have already passed."""
         seconds = max(0.0, self.seconds - less)
         for work, pace, share in zip(_WORK, self.paces, self.kind, strict=False):
             if share * seconds * pace >= 1:
@@ -88,7 +88,7 @@ class Delay(NamedTuple):
 
 
 class Answers:
-    """A cache of a stage's outputs by input. Both are pickled so that later changes have no effect.
+    """A cache of a stage's outputs by input. Inputs and outputs are pickled so that later changes have no effect.
 
     For an unknown input, the stage runs.
     """
@@ -97,7 +97,7 @@ class Answers:
         self.by_input, self.stage = {_digest(given): answer for given, answer in pairs.items()}, stage
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the recorded answer. If there is none, run the stage and record its answer."""
+        """Return the recorded answer to this input. If the input is unknown, run the stage and record its answer."""
         given = _digest(pickle.dumps((args, kwargs)))
         if given not in self.by_input:
             self.by_input[given] = pickle.dumps(self.stage(*args, **kwargs))
@@ -109,7 +109,7 @@ def _digest(given: bytes) -> bytes:
 
 
 class StandIn:
-    """A stand-in that returns a stage's recorded answers after similar work. `delays` has the order of the answers."""
+    """A stand-in that does similar work and returns a stage's recorded answers. `delays` has one item per answer."""
 
     def __init__(self, answers: Answers, delays: Sequence[Delay]) -> None:
         self.answers, self.delays = answers, dict(zip(answers.by_input, delays, strict=True))
@@ -132,7 +132,7 @@ class StandIn:
 
 @contextmanager
 def _ticks(interval: float) -> Iterator[list[int]]:
-    """Yield a list whose item counts how often another thread gets the interpreter's lock at this switch interval."""
+    """Set the switch interval. Yield a list whose only item counts how often another thread gets Python's lock."""
     count, over, before = [0], threading.Event(), sys.getswitchinterval()
 
     def tick() -> None:
@@ -152,7 +152,7 @@ def _ticks(interval: float) -> Iterator[list[int]]:
 
 
 def _tick_rates(calls: Sequence[Callable[[], Any]], interval: float, at_least: float = 0.08) -> list[float]:
-    """Return for each call how many times per second another thread gets the interpreter's lock. Calls take turns."""
+    """Return how often per second another thread gets the interpreter's lock during each call. The calls alternate."""
     spent, ticked = [0.0] * len(calls), [0] * len(calls)
     with _ticks(interval) as count:
         while min(spent) < at_least:
@@ -173,10 +173,10 @@ def _between(value: float, low: float, high: float) -> float:
 def look_closely(
     stage: Stage, inputs: Sequence[bytes], paces: tuple[float, ...], cpu_beside: float | None = None, passes: int = 3
 ) -> tuple[Kind, list[float]]:
-    """Return the shares of a stage's kinds of work, and its seconds for each pickled input. The stage runs alone here.
+    """Run a stage alone. Return the fractions of its kinds of work, and its duration in s for each pickled input.
 
     In the pipeline, a call takes `cpu_beside` seconds of processor time on average, because other stages share caches
-    and memory. If given, the processor seconds are scaled to this average.
+    and memory. If `cpu_beside` is given, the measured processor time is scaled to this average.
     """
     given = [pickle.loads(each) for each in inputs]
     times: list[list[tuple[float, float]]] = [[] for _ in inputs]
@@ -192,7 +192,7 @@ def look_closely(
     waits = [min(wait for _, wait in found) if usual > 0.03 * median(busy) else 0.0 for found in times]
     slower = cpu_beside * len(busy) / sum(busy) if cpu_beside and sum(busy) else 1.0
     lengths = [slower * a + b for a, b in zip(busy, waits, strict=True)]
-    asleep = sum(paces[-1] for wait in waits if wait)  # processor time of going to sleep is not work
+    asleep = sum(paces[-1] for wait in waits if wait)  # the processor time for going to sleep is not work
     waiting = min(1.0, (sum(waits) + asleep) / sum(lengths))
     if waiting > 0.95:
         return Kind(0.0, 0.0, 0.0, 1.0), lengths

@@ -1,4 +1,4 @@
-"""Causal profiling: a measurement of the end-to-end gain of a faster stage before the faster stage is written."""
+"""Causal profiling: a measurement of the end-to-end gain from a faster stage before the faster stage is written."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Repeated:
 
 
 class Once:
-    """A stage that must not be called twice on the same input. Its repetitions run `delay`, which takes as long."""
+    """A stage that must not be called twice on the same input. Repetitions run `delay` instead, which takes as long."""
 
     def __init__(self, stage: Stage, delay: Delay) -> None:
         self.stage, self.again = stage, delay
@@ -66,7 +66,7 @@ class Once:
 
 
 class _Paced:
-    """A stage that, in a child process, sets the switch interval: how long threads hold the interpreter's lock."""
+    """A stage that, in a child process, sets the switch interval: how long a thread may hold the interpreter's lock."""
 
     def __init__(self, stage: Stage, interval: float) -> None:
         self.stage, self.interval, self.home = stage, interval, os.getpid()
@@ -113,20 +113,22 @@ def in_rounds(
     clock: Callable[[], float] = time.perf_counter,
     rng: random.Random | None = None,
 ) -> dict[str, list[float]]:
-    """Return the seconds of each arm's runs. In each round, the arms run in random order and each for about as long.
+    """Return the seconds of the runs of each arm. An arm is one variant of the pipeline.
+
+    In each round, the arms run in random order, each for about the same time.
 
     Parameters
     ----------
     run
         A function that sends all items through the stages that it receives.
     arms
-        Sets of stages by name. For an arm with `Repeated` stages, the interpreter's switch interval is multiplied by
-        the number of repetitions, in child processes, too.
+        The stages of each arm, by name. For an arm with `Repeated` stages, the interpreter's switch interval is
+        multiplied by the number of repetitions, in child processes, too.
     rounds
-        The minimum number of rounds. If `max_seconds` are over earlier, two rounds are enough.
+        The minimum number of rounds. If `max_seconds` have passed earlier, two rounds are enough.
     enough
-        A function that is called after each round from `rounds` on, with all measurements, and returns whether to stop.
-        Without it, measuring stops after `rounds` rounds.
+        A function that takes all measurements so far and returns whether to stop. It is called when `rounds` rounds are
+        done, and after each later round. By default, measuring stops after `rounds` rounds.
     clock, rng
         A clock in seconds, and the random generator that shuffles the arms.
     """
@@ -160,7 +162,7 @@ def in_rounds(
 
 @dataclass
 class Prepared:
-    """A pipeline after its trial runs: stages that can be repeated, and the stand-in for one stage if there is one."""
+    """A pipeline after its trial runs: its stages in repeatable form, and a stand-in for one stage, if possible."""
 
     stages: dict[str, Stage]
     trial: Trial
@@ -212,11 +214,11 @@ def prepare_stages(
 
 
 def without(stages: Mapping[str, Stage], name: str, run: Run | None = None) -> dict[str, Stage]:
-    """Return the stages with one of them replaced by its recorded answers, which take almost no time.
+    """Return the stages, with the stage `name` replaced by a lookup of its recorded answers, which is almost instant.
 
-    The remaining time is that of everything else, so it shows whether the pipeline is bound by this stage. An answer is
-    recorded when its input occurs for the first time, so run the pipeline once before you measure. Alternatively, pass
-    `run` to record all answers now, including those of child processes.
+    A run of these stages takes the time of everything else, so it shows whether the pipeline is bound by the stage
+    `name`. An answer is recorded when its input occurs for the first time, so run the pipeline once before you measure.
+    Alternatively, pass `run` to record all answers now, including those in child processes.
     """
     answers = Answers({}, stages[name])
     if run:

@@ -1,1 +1,1 @@
-"""Lesson 10: the sections and pictures of a report."""
+"""Support for lesson 10: the sections and pictures of a report."""

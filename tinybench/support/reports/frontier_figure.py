@@ -31,12 +31,12 @@ def plot_pareto_frontier(
     points
         The points, as for `pareto_frontier`. Values that are results are drawn with their intervals and units.
     objectives
-        The two objectives, first x, then y.
+        The two objectives. The first is drawn along the x axis, the second along the y axis.
     labels
-        A name for each point; by default its ``"model"``. A label without a free place is left out. Labels of the
-        frontier are placed first.
+        A name for each point; by default its ``"model"``. A label without a free place is left out. Labels of points on
+        the frontier are placed first.
     probabilities
-        The membership probabilities to write after the names.
+        For each point, the probability that it is on the frontier. It is written after the name.
     title
         The title of the figure.
 

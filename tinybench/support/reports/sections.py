@@ -1,4 +1,4 @@
-"""The sections of a study's report. They are made from results and measure nothing."""
+"""The sections of a study's report. They are built from existing results, without new measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tinybench.support.rounds.machine_state import machine_warnings, verdict_of
 
 
 def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Return the section on one metric, from its rows of the summary."""
+    """Return the section on one metric. `rows` are the rows of the summary table that belong to this metric."""
     metric = rows[0]["metric"]
     table = [
         {
@@ -54,7 +54,7 @@ def _shown_interval(row: Mapping[str, Any]) -> str:
 
 
 def shortcomings(row: Mapping[str, Any], requirements: Requirements) -> tuple[str, list[str]]:
-    """Return whether a row meets the requirements ("yes", "no" or "cannot tell"), and the reasons if it does not."""
+    """Return whether a row meets the requirements ("yes", "no" or "cannot tell"), and the reasons unless it does."""
     try:
         broken = requirements.violations(row)
     except ValueError as error:
@@ -63,7 +63,7 @@ def shortcomings(row: Mapping[str, Any], requirements: Requirements) -> tuple[st
 
 
 def requirements_section(rows: Sequence[Mapping[str, Any]], requirements: Requirements) -> Section:
-    """Return the section on the models that meet the user's requirements, with reasons why others do not."""
+    """Return the section on the models that meet the user's requirements, and the reasons why other models do not."""
     limits = ", ".join(f"{name} {limit:g}" for name, limit in requirements.limits().items())
     found = {str(row["model"]): shortcomings(row, requirements) for row in rows}
     table = [
@@ -76,9 +76,9 @@ def requirements_section(rows: Sequence[Mapping[str, Any]], requirements: Requir
 
 
 def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], of: int) -> str:
-    """Return a sentence that recommends a model, from the best model in each dimension (see `best_by_dimension`).
+    """Return a sentence that recommends a model. `best` holds the best model for each metric (`best_by_dimension`).
 
-    `of` is the number of models before those that do not meet the requirements were left out.
+    `of` is the number of all models. `results` holds only the models that meet the requirements.
     """
     names = list(dict.fromkeys(name for by_model in results.values() for name in by_model))
     if not names:
@@ -108,13 +108,13 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
 
 
 def most_gained(a: BenchmarkResult, b: BenchmarkResult) -> float:
-    """Return the most by which accuracy a may exceed b: from a test on common rows, or else from both intervals."""
+    """Return an upper bound of accuracy a minus accuracy b, from a test on common rows or else from both intervals."""
     row = compare_pair("accuracy", ("a", "b"), a, b)
     return float(row["difference_upper"]) if row else min(1.0, interval(a)[1] - interval(b)[0])  # 1.0 where NaN
 
 
 def models_section(results: Results, points: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
-    """Return the section on all models with all their metrics, and on the models on the frontier."""
+    """Return the section with all metrics of all models. It also states which models are on the frontier."""
     text = "Medians; the accuracy is the share of all rows."
     on = {str(point["model"]): point for point in points}
     if points:
@@ -194,7 +194,7 @@ def busy_warnings(results: Sequence[BenchmarkResult]) -> list[str]:
 
 
 def mixed_conditions(results: Sequence[BenchmarkResult]) -> list[str]:
-    """Return a warning if kernels, threads or environment variables differ between results, as after a resumed run."""
+    """Return a warning if kernels, threads or environment variables differ between results, such as of resumed runs."""
     changes = dict.fromkeys(change for other in results[1:] for change in library_changes(results[0], other))
     return [f"Not measured under the same conditions: {'; '.join(changes)}. Measure all again."] if changes else []
 
@@ -218,7 +218,7 @@ def unsteady(latency: Mapping[str, BenchmarkResult]) -> list[str]:
 
 
 def best_section(best: Mapping[str, Mapping[str, Any]], results: Results, labels: Mapping[str, str]) -> Section:
-    """Return the section on the best model of each metric, with models that are tied or below the detection limit."""
+    """Return the section on the best model for each metric, with the models that are tied with it or not detected."""
     table = []
     for metric, row in best.items():
         unseen = [f"{name} (not seen)" for name, result in results[metric].items() if not is_detected(result)]
@@ -235,7 +235,7 @@ def best_section(best: Mapping[str, Mapping[str, Any]], results: Results, labels
 
 
 def pairs_section(pairs: Sequence[Mapping[str, Any]], results: Results, labels: Mapping[str, str]) -> Section:
-    """Return the section on all pairs of models, headed by a joint test of all latencies if they share their rounds."""
+    """Return the section on all pairs of models. If all share their rounds, it opens with a joint test of latencies."""
     told = "95 % intervals; p values are corrected for the number of pairs. At 0.05 and above a pair is undecided."
     latency = results.get("latency", {})
     rounds = {result.metadata.get("pairing") for result in latency.values()}
@@ -268,7 +268,7 @@ def _pair_row(row: Mapping[str, Any], label: str) -> dict[str, str]:
 
 
 def conditions_section(results: Results) -> Section:
-    """Return the section on the conditions of the measurements: machine, libraries, variables and input."""
+    """Return the section on measurement conditions: the machine, libraries, environment variables and input."""
     first = next(iter(next(iter(results.values())).values()))
     system: dict[str, Any] = first.metadata.get("system") or system_info()
     pools = ", ".join(map(str, system["threads"].get("pools", []))) or "threads unknown"

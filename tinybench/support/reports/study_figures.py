@@ -79,14 +79,14 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
 
 
 def draw_frontier(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> Figure:
-    """Draw rows of `BenchmarkSuite.generate_pareto_frontier`. Write probabilities if any is between 1 and 99 %."""
+    """Draw rows of `BenchmarkSuite.generate_pareto_frontier`, with probabilities if any is between 1 and 99 %."""
     shares = [point["probability"] for point in points]
     doubtful = any(0.01 < share < 0.99 for share in shares)
     return draw_points(points, objectives, probabilities=shares if doubtful else None)
 
 
 def beaten_by(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> list[list[str]]:
-    """Return for each row the frontier models that beat it. A note marks those that are right on the same samples."""
+    """Return, for each row, the frontier models that dominate it, with a note if both are right on the same samples."""
     costs = objective_values(points, objectives) * [1 if way == "min" else -1 for way in objectives.values()]
     kept, found = frontier_nd(costs), []
     for point, cost in zip(points, costs, strict=True):
@@ -116,7 +116,7 @@ def tradeoff(results: Results, x_metric: str, y_metric: str) -> list[dict[str, A
 
 
 def metric_label(metric: str, result: BenchmarkResult) -> str:
-    """Return the name of a metric for readers. Energy that was estimated, or replaced by CPU time, is named as such."""
+    """Return the name of a metric for readers. For energy, state whether it was estimated or replaced by CPU time."""
     if metric != "energy":
         return metric
     if result.unit == "s":
@@ -145,7 +145,7 @@ def value_text(metric: str, result: BenchmarkResult) -> str:
 
 
 def picture_of(name: str, figure: Figure, results: Results) -> Picture:
-    """Return a figure of the suite with its description in words."""
+    """Return a figure of the benchmark suite together with a description in words."""
     metric = name.removeprefix("benchmark_").removesuffix(".png")
     if metric in results:
         by_model = results[metric]

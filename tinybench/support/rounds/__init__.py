@@ -1,1 +1,1 @@
-"""Lesson 03: calls of a model, fair rounds of measurement, and measurements in fresh processes."""
+"""Support for lesson 03: calls of a model, rounds that treat all models alike, and measurements in fresh processes."""

@@ -1,4 +1,4 @@
-"""The number of calls in one measurement: enough for the clock, and equal for models of similar duration."""
+"""The number of calls in one measurement: large enough for the clock, and equal for models of similar duration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def clock_step(clock: Clock, seconds: float = 0.02) -> float:
     """Return the step of a coarse clock in seconds, or 0.0 if the clock is fine or stands still.
 
-    For a clock with the attribute `simulated`, return 0.0 at once, because it stands still until a model moves it.
+    For a clock with the attribute `simulated`, return 0.0 at once, because such a clock moves only when a model runs.
     """
     if getattr(clock, "simulated", False) is True:
         return 0.0
@@ -38,9 +38,10 @@ def clock_step(clock: Clock, seconds: float = 0.02) -> float:
 
 
 def share_calibration(subjects: Sequence[Subject], step: float = 0.0) -> None:
-    """Set the same loops for subjects of similar duration, and the same overhead for all, for a fair comparison.
+    """Set equal `loops` for subjects of similar duration, and equal `overhead` for all subjects, to compare fairly.
 
-    A measurement lasts at least 10 µs and, if the clock moves in steps of `step` seconds, at least 20 steps.
+    A subject is a model to be timed. `loops` is the number of calls in one measurement. A measurement lasts at least
+    10 µs and, if the clock moves in steps of `step` seconds, at least 20 steps.
     """
     warm, least = [subject for subject in subjects if subject.metadata["warmup"]], max(10e-6, 20 * step)
     for subject in warm:
@@ -64,7 +65,7 @@ def _warm_median(subject: Subject) -> float:
 
 
 def _alike(subjects: Sequence[Subject]) -> list[Sequence[Subject]]:
-    """Split sorted subjects into groups. In a group, neighbours differ by a factor of at most 3, all by at most 10."""
+    """Split subjects sorted by duration into groups, in which neighbours differ at most threefold, and all tenfold."""
     if len(subjects) < 2:
         return [subjects] if subjects else []
     medians = [_warm_median(subject) for subject in subjects]
@@ -76,7 +77,7 @@ def _alike(subjects: Sequence[Subject]) -> list[Sequence[Subject]]:
 
 
 def _lengthen(subject: Subject, least: float) -> None:
-    """Raise the loops until a measurement lasts `least` s. If readings of 0 show a coarse clock, require 20 steps."""
+    """Raise the number of calls until a measurement lasts `least` s or, if the clock proves coarse, 20 clock steps."""
     seen: list[float] = []
     while subject.loops <= 10_000_000:
         took = [elapsed * subject.loops for elapsed in subject.times(3)]

@@ -32,7 +32,7 @@ ONNX_DTYPES = {
 
 
 def fed_by_name(session: Any) -> Call:
-    """Return a function that runs an ONNX Runtime session. It takes a dictionary of arrays by input name."""
+    """Return a function that runs an ONNX Runtime session. The function takes a dictionary of arrays by input name."""
     dtypes = {node.name: np.dtype(ONNX_DTYPES[node.type]) for node in session.get_inputs()}
     outputs = [node.name for node in session.get_outputs()]
 
@@ -67,7 +67,7 @@ class arguments:
 
 
 def plain_call(call: Call, x: Any, setup: Call | None, sync: Callable[[], Any] | None) -> tuple[Call, Any]:
-    """Return a function of one argument, and that argument. It unpacks `arguments` and calls `sync` after each call."""
+    """Return a function of one argument, and the argument. The function unpacks `arguments`, and calls `sync` last."""
     refuse_later(call)
     sample = x if setup is None else setup(x)
     if isinstance(sample, arguments):
@@ -107,7 +107,7 @@ def refuse_later(call: Any) -> None:
 
 
 def refuse_later_answer(answer: Any, call: Any) -> None:
-    """Raise TypeError if a model's answer is lazy, such as a generator, future or coroutine: its work is not done."""
+    """Raise TypeError if a model's answer is a generator, future or coroutine, because its work is not done yet."""
     if inspect.isasyncgen(answer):
         raise _later("an async generator", call)
     kind = type(answer)
@@ -152,10 +152,10 @@ def check_helper(role: str, function: Any) -> None:
 
 
 def cuda_sync(runtime: Any = None) -> Callable[[], None]:
-    """Return a function for ``sync=`` that waits until the GPU is done. It calls cudaDeviceSynchronize through ctypes.
+    """Return a function for ``sync=`` that calls cudaDeviceSynchronize, which waits until the GPU is done.
 
-    `runtime` is a loaded libcudart; by default, it is searched for. Raise RuntimeError if there is no CUDA runtime, or
-    if the runtime finds no device.
+    `runtime` is a libcudart loaded by ctypes. By default, the function searches for libcudart. Raise RuntimeError if
+    there is no CUDA runtime, or if the runtime finds no device.
     """
     if runtime is None:
         found = ctypes.util.find_library("cudart")
@@ -186,8 +186,8 @@ _MOST_BYTES, _MOST_ITEMS = 2**26, 100_000
 def untouched_copy(x: Any) -> Any:
     """Return a deep copy of an input made of arrays, containers and plain values, for a later comparison.
 
-    If the input is larger than 64 MiB or 100,000 items, or holds any other object, return the input itself, because the
-    cost of a copy, and what it would share with the original, are unknown.
+    If the input is larger than 64 MiB or 100,000 items, or holds any other object, return the input itself. In this
+    case, a copy could take too long, or could share objects with the original.
     """
     items, size, rest = 0, 0, [x]
     while rest:
@@ -236,11 +236,11 @@ def same_content(a: Any, b: Any) -> bool:
 
 
 def used_up(x: Any) -> bool:
-    """Return whether an iterator, or one among `arguments`, is exhausted. This consumes an item if it is not."""
+    """Return whether an iterator, or an iterator in `arguments`, is exhausted. If it is not, consume one item."""
     each = [*x.args, *x.kwargs.values()] if isinstance(x, arguments) else [x]
     return any(isinstance(it, Iterator) and not hasattr(it, "seek") and next(it, each) is each for it in each)
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a function for messages, or the name of its type if it has none."""
+    """Return the name of a function for messages. If the function has no name, return the name of its type."""
     return str(getattr(function, "__name__", type(function).__name__))

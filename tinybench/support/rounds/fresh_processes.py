@@ -1,4 +1,4 @@
-"""Measurements in a fresh Python process: how a model is sent there, and the cost of a cold start."""
+"""Measurements in a fresh Python process: the transfer of a model to the process, and the time of a cold start."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run():
 
 
 def portable_factory(factory: Any) -> dict[str, str]:
-    """Return a factory as texts from which a fresh process can rebuild the function.
+    """Return a factory, a function that loads a model, as texts from which a fresh process can rebuild the function.
 
     The texts are ``source`` and ``name``, or ``factory`` (pickled). A function from a notebook or script is sent as its
     source, so it must import everything that it needs. If the factory cannot be sent, raise TypeError with the remedy.
@@ -111,7 +111,7 @@ def portable_factory(factory: Any) -> dict[str, str]:
 
 
 def _self_contained_source(function: types.FunctionType) -> str:
-    """Return the source of a function. Raise TypeError if the function uses names from outside."""
+    """Return the source of a function. If the function uses names that are defined outside of it, raise TypeError."""
     used = {step.argval for step in dis.get_instructions(function) if step.opname == "LOAD_GLOBAL"}
     outside = sorted(used - set(dir(builtins)) - {function.__name__}) + list(function.__code__.co_freevars)
     if function.__name__ == "<lambda>":
@@ -131,7 +131,7 @@ def _self_contained_source(function: types.FunctionType) -> str:
 
 
 def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> dict[str, Any]:
-    """Return everything a fresh process needs to load and call a model: `portable_factory`, pickled args and input."""
+    """Return the data with which a fresh process loads and calls a model: its factory, pickled arguments and input."""
     packed = {
         name: base64.b64encode(pickle.dumps(value)).decode()
         for name, value in {"args": tuple(args), "inputs": x}.items()
@@ -159,5 +159,5 @@ def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[
 
 
 def run_fresh(task: Mapping[str, Any]) -> dict[str, float]:
-    """Run one cold start (see `fresh_task`) in a fresh process, and return the duration of each stage in seconds."""
+    """Run a task of `fresh_task` once in a fresh process, and return the duration of each stage in seconds."""
     return fresh_process(_CHILD, task)

@@ -1,4 +1,4 @@
-"""The state of the machine that is stored with every result."""
+"""The state of the machine, which is stored with every result."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from tinybench.support.conditions.environment_variables import conditions_of_settings, read_settings
 from tinybench.support.conditions.library_kernels import conditions_of_blas, loaded_pools, read_pools
 
-# Permanent properties of a machine, hardly a reason to doubt a single result. `tinybench machine` reports them, but
-# they are not stored as warnings with a result.
+# Permanent properties of a machine, which are hardly a reason to doubt a single result. `tinybench machine` reports
+# these properties, but they are not stored as warnings with a result.
 STANDING = ("cores", "quota", "kinds of cores", "turbo", "SMT", "NUMA", "WSL")
 
 
@@ -26,7 +26,7 @@ def library_conditions(pools: Sequence[Mapping[str, Any]] | None = None) -> dict
 
 
 class Conditions:
-    """A cache of the latest machine check."""
+    """A cache of the result of the latest machine check."""
 
     def __init__(self) -> None:
         self.before: dict[str, Any] | None = None
@@ -34,7 +34,7 @@ class Conditions:
         self.until = 0.0
 
     def __call__(self) -> dict[str, Any]:
-        """Return the notes of the machine check. They are reused for some seconds (60 s outside Linux)."""
+        """Return the notes of the machine check. For a few seconds (60 s outside Linux), reuse the previous notes."""
         if time.monotonic() >= self.until:
             first = self.before is None
             self.notes = self._looked()
@@ -64,18 +64,18 @@ machine_notes = Conditions()
 
 
 def machine_warnings(*results: Any) -> list[str]:
-    """Return the machine warnings stored in results, each one once."""
+    """Return the machine warnings stored in results, without duplicates."""
     found = (result.metadata.get("machine") for result in results)
     return list(dict.fromkeys(told for notes in found if isinstance(notes, dict) for told in notes.get("warnings", [])))
 
 
 def disturbed(warnings: Sequence[str]) -> str:
-    """Return a short text that names the subjects of machine warnings, or an empty string without warnings."""
+    """Return a short text that names the causes of machine warnings, or an empty string if there are no warnings."""
     names = ", ".join(told.partition(":")[0] for told in warnings)
     return f"the machine: {names} (tinybench machine says more)" if names else ""
 
 
 def verdict_of(result: Any) -> str | None:
-    """Return the verdict of the machine check stored in a result, or None."""
+    """Return the verdict of the machine check stored in a result, or None if no verdict is stored."""
     notes = result.metadata.get("machine")  # may also be a user's name for the machine
     return notes.get("verdict") if isinstance(notes, dict) else None

@@ -1,4 +1,4 @@
-"""The parts of fair rounds: subjects that are all measured in the same way, and a record of their values."""
+"""The parts of fair rounds: subjects, which are models measured in the same way, and a record of their measurements."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Subject:
     __repr__ = short_repr
 
     def make_ready(self, prepare: Callable[..., Any], warmup_runs: int, seconds: float, step: float = 0.0) -> None:
-        """Warm up on a copy of the input for at most `seconds` (or one longer call), and calibrate.
+        """Warm up on a copy of the input for at most `seconds` (or one longer call), and calibrate `loops`.
 
         If `step` is not 0, the clock moves in steps of `step` seconds and is too coarse for the warm-up, which is then
         timed by time.perf_counter.
@@ -121,7 +121,7 @@ class Subject:
         return self.timed(_call_in_turn, (self.call, fresh), 1, self.clock, 1, self.overhead)[0] / self.loops
 
     def _first_times(self, runs: int) -> list[float]:
-        """Return measurements and check the first answer, because there was no warm-up to check one."""
+        """Return `runs` measurements, and check the first answer because no warm-up has checked any answer."""
         call, answers = self.call, list[Any]()
         self.call, self.answered = lambda x: answers.append(call(x)), True
         first = self.times(1)
@@ -130,7 +130,7 @@ class Subject:
         return first + self.times(runs - 1) if runs > 1 else first
 
     def check_input(self) -> None:
-        """Raise ValueError if calls have changed the input, or have exhausted it (an iterator)."""
+        """Raise ValueError if calls have changed the input, or if the input is an iterator that is now exhausted."""
         name, kind = self.name or "the model", type(self.given).__name__
         if not same_content(self.given, self.copy) or _length(self.given) != self.size:
             if self.setup:
@@ -159,11 +159,11 @@ def _call_in_turn(job: tuple[Call, list[Any]]) -> None:
 
 
 class Record:
-    """The measurements of all rounds by model. Use it as a context manager around the rounds.
+    """The measurements of all rounds by model. Use a record as a context manager around the rounds.
 
     If an exception or Ctrl-C ends the block, the results of the complete rounds are attached to the exception.
-    Otherwise, the end of the block checks that no input has changed. The results' metadata contain `notes` and the
-    lists `by_round`, cut to the complete rounds.
+    Otherwise, the end of the block checks that no input has changed. The metadata of the results contain `notes` and
+    the lists `by_round`, which have one item for each complete round.
     """
 
     def __init__(self, subjects: Mapping[str, Subject], notes: Mapping[str, Any], **by_round: Sequence[Any]) -> None:
@@ -176,7 +176,10 @@ class Record:
         return self
 
     def in_time(self, orders: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-        """Yield at least one order, and more while a round as short as the shortest so far fits into the time limit."""
+        """Yield the order of models for each round until no further round fits into the time limit, but at least once.
+
+        A further round fits if it would end within the limit when it takes as long as the shortest round so far.
+        """
         subject = next(iter(self.subjects.values()))
         clock, shortest = subject.clock, math.inf
         limited = subject.until < math.inf
@@ -215,7 +218,7 @@ class Record:
         return found
 
     def _long_rounds(self) -> list[dict[str, float]]:
-        """Return rounds that took over 1 s and over 100 times the median, as if the machine had been suspended."""
+        """Return rounds that took over 1 s and over 100 times the median: the machine may have been suspended."""
         taken = [
             sum(values[i] * self.subjects[name].loops for name, values in self.values.items())
             for i in range(self.rounds)

@@ -1,1 +1,1 @@
-"""Lesson 14: the requests and batches of a load test."""
+"""Support for lesson 14: the requests and batches of a load test."""

@@ -1,4 +1,4 @@
-"""The base of `tinybench.load.Batcher`: a queue with workers, and a virtual clock for simulations without waiting."""
+"""The base class of `tinybench.load.Batcher`: a queue with workers. A virtual clock simulates it without waiting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = Callable[[list[Any]], Awaitable[Sequence[Any]]]
 
 
 def settle(answers: Iterable[asyncio.Future[Any]], error: BaseException) -> None:
-    """Set an exception on all unfinished futures. If it is not an `Exception`, such as CancelledError, cancel them."""
+    """Set `error` on all unfinished futures. If `error` is not an `Exception`, like CancelledError, cancel them."""
     for answer in list(answers):
         if answer.done():
             continue
@@ -31,7 +31,7 @@ def settle(answers: Iterable[asyncio.Future[Any]], error: BaseException) -> None
 
 
 class Batching:
-    """A queue of requests with workers, which take batches from it, run them, and return the answers."""
+    """A queue of requests. Workers take batches of requests from the queue, run them, and return the answers."""
 
     def __init__(
         self, run: Run, max_batch: int = 8, max_wait: float = 0.002, *, workers: int = 1, max_queue: int = 1000
@@ -51,7 +51,7 @@ class Batching:
         raise NotImplementedError("write Batcher.gather")
 
     async def submit(self, item: Any) -> Any:
-        """Return the answer to one input. Raise asyncio.QueueFull if the queue is full, or the error of the batch."""
+        """Return the answer to one input. Raise QueueFull if the queue is full, or the error that `run` raised."""
         ended = [task for task in self.tasks if task.done()]
         if ended and not ended[0].cancelled():
             ended[0].result()  # raises what gather raised
@@ -145,7 +145,7 @@ def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
 
 
 def aside(call: Callable[[], T]) -> T:
-    """Call a function outside of any running event loop (in a notebook, in a new thread). Return the result."""
+    """Call a function outside of any event loop, and return the result. In a notebook, use a new thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

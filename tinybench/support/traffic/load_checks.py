@@ -19,7 +19,7 @@ from tinybench.support.basics.arguments import check_percentile, check_positive,
 from tinybench.support.basics.numbers import number_of, plural
 
 Numbers = Sequence[float] | np.ndarray
-HEAD_START = 1e-3  # s; our own threads receive a request earlier by this time, because waking up takes some 0.1 ms
+HEAD_START = 1e-3  # s; own threads receive a request this long before it is due, as waking up takes about 0.1 ms
 
 
 class LoadRun(Protocol):
@@ -41,7 +41,7 @@ class LoadRun(Protocol):
 
 
 def check_arrivals(arrivals: Numbers) -> np.ndarray:
-    """Return arrival times as an array. Raise ValueError if there are none, or they are not finite or not sorted."""
+    """Return arrival times as an array. Raise ValueError unless they are finite, sorted and at least one."""
     times: np.ndarray = np.asarray(arrivals, dtype=float)
     if times.ndim != 1 or not times.size or not np.isfinite(times).all():
         raise ValueError("arrivals are a list of finite times in seconds, at least one")
@@ -69,7 +69,7 @@ def check_load(rate: float, service: float, servers: int = 1) -> float:
 
 
 def wait_until(moment: float) -> None:
-    """Wait until `moment` on `time.perf_counter`. Sleep only until 0.2 ms before it, as sleep ends some 0.1 ms late."""
+    """Wait until `moment` on `time.perf_counter`. Poll for the last 0.2 ms because sleep ends about 0.1 ms late."""
     let_others = getattr(os, "sched_yield", partial(time.sleep, 0))  # sleep(0) takes 0.07 ms on Linux
     while (left := moment - time.perf_counter()) > 0:
         if left > 2e-4:
@@ -81,8 +81,8 @@ def wait_until(moment: float) -> None:
 class RequestTimes:
     """A recorder of the start and finish times of requests, which may run in any thread or event loop.
 
-    Times count from `zero`. `due` holds the intended starts. With `due`, `begin` lies `HEAD_START` before `zero`, and
-    the thread that runs a request waits until the request is due.
+    Times count from `zero`. `due` holds the intended start times. If `due` is given, `begin` lies `HEAD_START` before
+    `zero`, and the thread that runs a request waits until the request is due.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class RequestTimes:
 
 @contextmanager
 def thread_pool(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
-    """Yield the given pool or, without one, a new pool of at most `most` threads that ends with the block."""
+    """Yield the given pool. If it is None, yield a new pool of at most `most` threads, which ends with the block."""
     if pool is not None:
         yield pool
         return
@@ -132,7 +132,7 @@ def thread_pool(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
 
 
 class Waiting(NamedTuple):
-    """A request in the queue of a `Batcher`: its input, its arrival on the event loop's clock, and a future answer."""
+    """A request in the queue of a `Batcher`: its input, its arrival time on the event loop, and the answer's future."""
 
     item: Any
     arrived: float
@@ -142,8 +142,9 @@ class Waiting(NamedTuple):
 def growth(result: LoadRun) -> float:
     """Return the growth of the backlog in requests per second, or 0 if the run is in a steady state.
 
-    In a steady state, the backlog in the last quarter of the run comes back to a few requests: about as many as in the
-    second quarter, or as a fluctuating queue may have by chance. A closed loop is always in a steady state.
+    The backlog is the number of requests in flight. In a steady state, the backlog in the last quarter of the run falls
+    back to a few requests: about as many as in the second quarter, or as many as a fluctuating queue may have by
+    chance. A closed loop is always in a steady state.
     """
     parts = np.linspace((0.25, 0.75), (0.5, 1), 200, axis=1) * result.seconds
     before, last = result.backlog(parts)
@@ -153,7 +154,7 @@ def growth(result: LoadRun) -> float:
 
 
 def objections(result: LoadRun, q: float) -> list[str]:
-    """Return the reasons why a run cannot give its q-th latency percentile. The list is empty if it can."""
+    """Return the reasons why the q-th latency percentile of a run is invalid. If it is valid, return an empty list."""
     check_percentile(q)
     found, allowed = [], 1 - q / 100
     if grown := growth(result):
@@ -183,7 +184,7 @@ def objections(result: LoadRun, q: float) -> list[str]:
 
 
 def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
-    """Return latencies in ascending order. Raise ValueError if there are fewer than `least`, or if one is NaN."""
+    """Return latencies in ascending order. If there are fewer than `least`, or any is NaN, raise ValueError."""
     ordered: np.ndarray = np.sort(np.asarray(latencies, dtype=float))
     if len(ordered) < least:
         had = f"{number_of(len(ordered), 'value')} {plural(len(ordered), 'is', 'are')}"
@@ -196,10 +197,10 @@ def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
 def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> float:
     """Return MLPerf's estimate of the q-th percentile: with probability `confidence`, it is not below the true value.
 
-    It is the t-th slowest of n latencies, for the largest t such that at most t of them exceed the true percentile with
-    probability 1 − `confidence` or less. If there are too few queries, raise ValueError with the required number: 64
-    for p90, 662 for p99. The queries are assumed to be independent. Reddi and others, "MLPerf Inference Benchmark",
-    ISCA 2020; the rule is in MLPerf's LoadGen, ``early_stopping.cc``.
+    The estimate is the t-th slowest of n latencies. Here, t is the largest number for which the probability is at most
+    1 − `confidence` that t or fewer of n latencies exceed the true percentile. If there are too few queries, raise
+    ValueError with the required number: 64 for p90, 662 for p99. The queries are assumed to be independent. See Reddi
+    and others, "MLPerf Inference Benchmark", ISCA 2020. The rule is in MLPerf's LoadGen, ``early_stopping.cc``.
     """
     from scipy.special import bdtr
 
@@ -214,7 +215,11 @@ def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> fl
 
 
 class Rate(NamedTuple):
-    """An estimate of the highest rate that keeps a bound, the highest that surely kept it, the lowest that did not."""
+    """The result of a search for the highest rate of requests that keeps a latency bound.
+
+    `best` is an estimate of this rate, `kept` the highest rate that certainly kept the bound, and `broken` the lowest
+    rate that certainly broke the bound.
+    """
 
     best: float
     kept: float
@@ -224,11 +229,12 @@ class Rate(NamedTuple):
 def evidence(runs: Sequence[LoadRun], bound: float, q: float = 99.0, confidence: float = 0.95) -> float:
     """Return how certain it is that runs at one rate keep their q-th percentile within a bound.
 
-    At 1 or more they certainly keep it, at −1 or less they certainly do not. The value is the allowed share of requests
-    beyond the bound minus the measured share, divided by the half-width of the interval of this difference. The error
-    comes from ten consecutive batches of each run, at the bound and at the measured percentile, and is at least the
-    binomial error. The measured percentile matters because a run without slow requests proves little if its slowest
-    ones came together. With fewer than ten requests in a run, the value is 0. With a growing backlog, it is −∞.
+    At 1 or more, the runs certainly keep the bound. At −1 or less, they certainly break it. The value is the allowed
+    fraction of requests beyond the bound minus the measured fraction, divided by the half-width of the interval of this
+    difference. The standard error of the fraction is the largest of three: the binomial error, and the errors from ten
+    consecutive batches of each run for requests beyond the bound and beyond the measured percentile. The measured
+    percentile matters because a run without slow requests proves little if its slowest requests came together. If a run
+    has fewer than ten requests, the value is 0. If the backlog of a run grows, the value is −∞.
     """
     from scipy.special import stdtrit
 
@@ -259,7 +265,7 @@ def keeps_bound(result: LoadRun, bound: float, q: float = 99.0, confidence: floa
 def judge_of_rates(
     run: Callable[[float], LoadRun], bound: float, low: float, high: float, q: float, repeats: int
 ) -> Callable[[float], float]:
-    """Return a function that measures the `evidence` of a rate, with up to `repeats` runs while it is undecided.
+    """Return a function that measures the `evidence` at a rate, in up to `repeats` runs until the evidence is decisive.
 
     Raise ValueError unless `low` certainly keeps the bound and `high` certainly breaks it.
     """
@@ -270,7 +276,7 @@ def judge_of_rates(
         sure = 0.0
         while abs(sure) < 1 and len(runs) < repeats:
             runs.append(run(rate))
-            sure = evidence(runs, bound, q, confidence=0.98)  # not 0.95, as several tests may err
+            sure = evidence(runs, bound, q, confidence=0.98)  # above 0.95 because each of several tests may err
         return sure
 
     if high <= low:

@@ -1,4 +1,4 @@
-"""A writer and a reader of the requests of a load test as a CSV file."""
+"""A writer and a reader of CSV files that hold the requests of a load test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinybench.support.traffic.load_checks import LoadRun
 
 
 def write_rows(result: LoadRun, path: str | Path) -> None:
-    """Write a CSV file with one row for each request. Its first line holds ``#`` and the metadata as JSON."""
+    """Write a CSV file with one row for each request. The first line of the file is ``#`` and the metadata as JSON."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(f"# {json.dumps({'seconds': result.seconds, **result.metadata})}\n")
         rows = csv.writer(file)
@@ -22,7 +22,7 @@ def write_rows(result: LoadRun, path: str | Path) -> None:
 
 
 def read_rows(path: str | Path) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Return the columns and the metadata that `write_rows` wrote. For any other file, raise ValueError."""
+    """Return the columns and the metadata of a file that `write_rows` wrote. For any other file, raise ValueError."""
     with open(path, encoding="utf-8", newline="") as file:
         first, *rows = file.read().splitlines() or [""]
     try:
