@@ -1,6 +1,6 @@
-"""Detectors that `tinybench serve --reference` can run.
+"""Drift detectors that `tinybench serve --reference` can run.
 
-Other packages add detectors through the group ``tinybench.detectors`` of entry points.
+Other packages add detectors through the entry-point group ``tinybench.detectors``.
 """
 
 from __future__ import annotations
@@ -18,23 +18,26 @@ __all__ = ["DETECTORS", "Detector", "make_detector"]
 
 
 class Detector(Protocol):
-    """A detector of drift, made from a reference and the false-alarm rate that it may have."""
+    """A drift detector, created from a reference and the false-alarm rate that is allowed."""
 
     @property
     def evidence(self) -> Mapping[str, float]:
-        """The evidence of drift by what is watched, such as ``"inputs"``."""
+        """The evidence of drift in each watched stream, by its name, such as ``"inputs"``."""
 
     @property
     def alarms(self) -> Mapping[str, bool]:
-        """Whether the alarm is on, by what is watched."""
+        """Whether the alarm of each watched stream is on, by the name of the stream."""
 
     def add(self, rows: np.ndarray, outputs: Sequence[str], /) -> bool:
-        """Process rows, of shape (n, features), and the label that the model gave to each; return any alarm."""
+        """Process rows of shape (n, features) and the label that the model predicted for each row.
+
+        Return True if any alarm is on.
+        """
 
 
 DETECTORS: dict[str, Callable[[Reference, float], Detector]] = {"conformal": DriftWatch}
 
 
 def make_detector(name: str, reference: Reference, level: float) -> Detector:
-    """Return a new detector; ValueError if the name is unknown."""
+    """Return a new detector by its name. If the name is unknown, raise ValueError."""
     return find_entry("tinybench.detectors", DETECTORS, name)(reference, level)
