@@ -37,7 +37,7 @@ _FEWEST = 10  # smallest number of values for a test: the scatter cannot be esti
 _NEWEST = 5  # number of last values from which the old level is not estimated: they may belong to the new level
 _MOST = np.where(np.abs(_SHIFTS) > 6, 3.5, np.inf)  # most evidence from one value: three far outliers are not a step
 _ASKED = 0.3  # required evidence beyond log(horizon / level): 10.6 in total for 1 % in 300 (by simulation)
-_UNSURE = 900.0  # divided by n²: more evidence required, as few values show the scatter badly; 9 for n = 10, 0.25 for 60
+_UNSURE = 900.0  # divided by n²: extra required evidence, as few values show scatter badly; 9 for n = 10, 0.25 for 60
 _ORDERS = 8  # times level / horizon: proportion of orders that may have as much evidence, 1 in 3750 (by simulation)
 _LONG = 40  # for n > 40 this proportion falls with (40 / n)²: new values are rarer at the end of a random order
 _LEAST = 0.8  # times level / horizon: the lower bound of this proportion, 1 in 37,500

@@ -177,7 +177,7 @@ class _Run:
         report.differing, report.met = len(tally.differing), len(tally.harmed | tally.differing)
 
     def look(self, watcher: Watcher) -> Checkpoint:
-        """Take a checkpoint: count events, read the metrics, decide how to continue, and write all this to the journal."""
+        """Take a checkpoint: count events, read the metrics, decide how to continue, and write it to the journal."""
         tally, stage, share = self.tally, self.state.stage, self.state.share
         tally.take()
         tally.take_restarts(stage, watcher.restarts(STABLE), watcher.restarts(CANARY))

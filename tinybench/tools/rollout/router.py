@@ -48,7 +48,7 @@ class Version(Sender):
     def __init__(
         self, address: Address, rows: np.ndarray, bodies: Sequence[bytes], due: np.ndarray, **how: Any
     ) -> None:
-        super().__init__(address, bodies, np.append(due, due[-1] + 1), **how)  # one extra request at the end, which is never sent
+        super().__init__(address, bodies, np.append(due, due[-1] + 1), **how)  # one more: the last one is never sent
         by_row = self.messages
         self.messages = [by_row[row] for row in rows.tolist()]
         self.labels = np.full(len(due), float(NONE))

@@ -209,12 +209,12 @@ class Tally:
     def _judge(self, numbers: Sequence[int]) -> None:
         old, new = (self._latencies(side, numbers) for side in (OLD, NEW))
         self.recent = [*self.recent, *zip(old.tolist(), new.tolist(), strict=True)][-RECENT:]
-        # the margin is the smaller of the two spreads: a version cannot hide behind its own varying latency, and noise of
-        # the machine, which widens both spreads, does not count against either version
+        # the margin uses the smaller of the two spreads: a version cannot hide behind its own varying latency, and
+        # noise of the machine, which widens both spreads, does not count against either version
         low, high = np.percentile(self.recent, [25, 75], axis=0)
         margin = max(self.plan.bound / 5, float(np.min(high - low)))
         stage, difference = int(self.stage[numbers[0]]), float(np.median(new - old))
-        self.stage_blocks[stage] += margin <= 2 * self.plan.bound / 5  # a slow version would not be noticed in noisier blocks
+        self.stage_blocks[stage] += margin <= 2 * self.plan.bound / 5  # noisier blocks cannot reveal a slow version
         if abs(difference) > margin:
             self.evidence.add(stage, "slow", difference > 0, 0.5)
 
