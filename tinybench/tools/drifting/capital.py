@@ -54,7 +54,9 @@ class Capital:
             The factors by which the next n values multiply the bets: n × streams × bets, each at least 0.001. If
             nothing has changed, the mean of each factor, given all earlier factors, must be at most 1.
 
-        Returns ------- The e-values, of shape (n, streams).
+        Returns
+        -------
+        The e-values, of shape (n, streams).
         """
         paths = [self._block(factors[begin : begin + BLOCK]) for begin in range(0, len(factors), BLOCK)]
         return np.concatenate([np.empty((0, len(self.stakes))), *paths])

@@ -22,7 +22,7 @@ class Detector(Protocol):
 
     @property
     def evidence(self) -> Mapping[str, float]:
-        """The evidence of drift in each watched stream, by its name, such as ``"inputs"``."""
+        """The evidence of drift in each watched stream, by the name of the stream, such as ``"inputs"``."""
 
     @property
     def alarms(self) -> Mapping[str, bool]:

@@ -57,7 +57,7 @@ class Feature:
         return int(np.count_nonzero(self.counts)) == 1
 
     def bins(self, values: np.ndarray) -> np.ndarray:
-        """Return the bin of each value."""
+        """Return the index of the bin into which each value falls."""
         found = np.searchsorted(self.edges, values, side="left") + np.searchsorted(self.edges, values, side="right")
         return np.where(np.isnan(values), 2 * len(self.edges) + 1, found)
 

@@ -43,7 +43,10 @@ def kind_of(condition: str) -> str:
 
 
 def conditions_of(entry: Measurement) -> dict[str, str]:
-    """Return the recorded conditions of a measurement whose change is a reason to measure again."""
+    """Return the recorded conditions of a measurement.
+
+    Conditions are left out if a change of them is not a reason to measure again.
+    """
     from tinybench.support.comparisons.stored_results import stored_conditions
 
     stated = stored_conditions(entry.result["metadata"])

@@ -1,4 +1,7 @@
-"""One entry of a history: the measurement of a commit and, optionally, of a baseline in the same rounds."""
+"""One entry of a history: the measurement of a commit and, optionally, of a baseline.
+
+The commit and the baseline are measured in the same rounds, so that the state of the machine affects both alike.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ class Measurement:
 
     @property
     def id(self) -> str:
-        """A digest of the measurement. It identifies a measurement that is added twice, so that it is stored once."""
+        """A digest of the measurement, by which a measurement that is added twice is recognised and stored once."""
         texts = [*(getattr(self, name) for name in NAMES), as_text(self.result), as_text(self.baseline_result)]
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 

@@ -26,7 +26,7 @@ def title_of(series: Series) -> str:
 
 
 def what_changed(series: Series, changes: Sequence[Change]) -> str:
-    """Return a sentence about the last change of a series or, if there is no change, about the reason."""
+    """Return a sentence that states the last change of a series, or why there is no change."""
     n = len(series.points)
     commits = f"{n} commit{'s' * (n > 1)}"
     if changes:

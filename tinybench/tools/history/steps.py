@@ -1,6 +1,6 @@
 """Steps in a history of measurements, detected commit by commit at a stated rate of false alarms.
 
-A step is a commit from which on the values lie at a different level. `StepDetector` tests for a step after every value.
+A step is a commit from which the values lie at a different level. `StepDetector` tests for a step after every value.
 `find_steps` runs the detector over a whole history as if the history grew commit by commit. It then locates each step
 again, from all values before and after the step.
 
@@ -150,7 +150,10 @@ def _density(z: np.ndarray, at: np.ndarray | float = 0.0) -> np.ndarray:
 
 
 def _scale(deviations: np.ndarray, centre: float) -> float:
-    """Estimate the standard deviation robustly from the median deviation. Equal values also give a result above 0."""
+    """Estimate the standard deviation from the median absolute deviation, which is robust to outliers.
+
+    The result is above 0 even if all values are equal.
+    """
     return max(1.4826 * float(np.median(np.abs(deviations))), 1e-9 * abs(centre), 1e-12)
 
 

@@ -4,8 +4,8 @@ Each metric counts events. A mirrored request goes to both versions, and its two
 does no harm, at most a known proportion of the events belongs to the new version:
 
 slow
-    Tenths of a second in which the median latency difference of the mirrored pairs was larger than a margin. Without
-    harm, the new version was the slower one in half of these tenths.
+    Intervals of a tenth of a second in which the median latency difference of the mirrored pairs was larger than a
+    margin. Without harm, the new version was the slower one in half of these intervals.
 failures
     Users who got no answer, each counted once. A hash assigns the users to the versions. Without harm, the new
     version's proportion is the proportion of users who have the new version in this stage of the rollout.
@@ -22,12 +22,13 @@ differs
     metric is therefore counted but cannot stop a rollout. Without labels it can, because nobody can tell which answers
     are right.
 
-Given the past, each event belongs to the new version with at most this probability. So a bet that the probability is
-higher, by an unknown amount, has a capital with a mean of 1 or less. This capital is the e-value. Each stage of the
-rollout has its own proportion and begins with a capital of 1, and the capitals of the stages are multiplied. A quarter
-of the total capital enters at each of the four stages. So harm that begins late meets capital that has not been lost.
-By Ville's inequality (1939), the probability that the e-value of a metric ever reaches 1/level is at most `level`. By
-the union bound, the probability that any of m metrics reaches m/total is at most `total`.
+Given the past, each event belongs to the new version with at most this probability. So a bettor who begins with a
+capital of 1 and bets that the probability is higher, by an unknown amount, has a mean capital of 1 or less. This
+capital is the e-value. Each stage of the rollout has its own proportion and begins with a capital of 1, and the
+capitals of the stages are multiplied. A quarter of the total capital enters at each of the four stages. So harm that
+begins late meets capital that has not been lost. By Ville's inequality (1939), the probability that the e-value of a
+metric ever reaches 1/level is at most `level`. By the union bound, the probability that any of m metrics reaches
+m/total is at most `total`.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Evidence:
     def seen(self, stage: int) -> dict[str, tuple[int, int]]:
         """Return the numbers of events in a stage, by metric.
 
-        The first number counts the events of the new version, and the second one the events of both versions.
+        The first number counts the events of the new version, and the second number counts the events of both versions.
         """
         return {metric: (new, both) for (at, metric), (new, both, _) in self.counts.items() if at == stage}
 

@@ -200,7 +200,10 @@ class _Run:
         return look
 
     def _problem(self) -> str:
-        """Return the reason why the data of this checkpoint cannot be trusted, or an empty string without a problem."""
+        """Return the reason why the data of this checkpoint cannot be trusted.
+
+        If the data can be trusted, return an empty string.
+        """
         if self.router.late > TOO_LATE:
             return f"requests are sent {self.router.late:.1f} s late: this machine cannot send so many"
         if self.router.now - self.stage_began > self.plan.longest:
@@ -210,7 +213,7 @@ class _Run:
 
 
 def _left(journal: EventLog, resume: bool) -> Report | None:
-    """Roll back an unfinished rollout in the journal, unless it will be resumed.
+    """Roll back an unfinished rollout in the journal, unless `resume` is True.
 
     Return the report of the rollback, or None if nothing was rolled back. If there is nothing to resume, raise
     ValueError.

@@ -1,6 +1,6 @@
-"""The journal of a rollout, a file with one JSON line per checkpoint.
+"""The journal of a rollout: a file with one JSON line per checkpoint.
 
-The journal is needed to resume an interrupted rollout, or to roll it back.
+An interrupted rollout is resumed or rolled back with the data in this file.
 """
 
 from __future__ import annotations

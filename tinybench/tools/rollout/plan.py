@@ -102,7 +102,7 @@ class Checkpoint:
     state
         The state of the rollout after this checkpoint.
     fresh, problem
-        Whether there were new and valid readings of the metrics, and if there were none, the reason.
+        Whether there were new and valid readings of the metrics; if not, the reason in `problem`.
     evidence
         The e-value of each metric that can stop the rollout.
     events

@@ -1,4 +1,4 @@
-"""The metrics of a rollout itself, which it serves at /metrics for Prometheus."""
+"""The rollout's own metrics, served at /metrics for Prometheus."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ RECENT = 100  # number of pairs from which the spread of latencies is estimated
 
 
 class Tally:
-    """The events that one process has counted during a rollout.
+    """The events of a rollout, counted by the process that runs the rollout.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Functions that move bytes within a working set, by NumPy and BLAS: reads, copies, and a triad (y + a x into y).
 
-A working set is the memory that a function uses again in every call.
+A working set is the memory that a function reads or writes in every call.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def quick(times: Sequence[float]) -> float:
 
 
 def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
-    """Return the place of an operator on the roofline. Raise LookupError if no roof is known for its type."""
+    """Return the position of an operator on the roofline. Raise LookupError if no roof is known for its type."""
     level, bandwidth = roofs.level(work.working_set), roofs.bandwidth(work.working_set)
     measured = roofs.peaks
     if " × " in work.dtype and work.dtype not in measured:

@@ -120,7 +120,7 @@ def _pool(node: Node) -> float:
 def _several(node: Node) -> float:
     """Return the operations that combine all inputs into one output.
 
-    Each element of the output takes one operation less than there are inputs.
+    Each element of the output takes one operation fewer than there are inputs.
     """
     return float((sum(tensor is not None for tensor in node.inputs) - 1) * node.outputs[0].size)
 

@@ -26,7 +26,7 @@ class Counted:
     working_set
         The bytes that pass through the caches between two runs of the operator. For an operator with constant weights,
         these are the bytes of the whole graph. For other operators, they are the bytes of the operator's own tensors,
-        because the previous operator has just written its inputs.
+        because the inputs have just been written by the previous operator.
     checked
         Whether ONNX infers the same shapes for the outputs as in the run. False if ONNX cannot infer them.
     why

@@ -56,7 +56,10 @@ class Roofs:
 
     @property
     def peaks(self) -> dict[str, BenchmarkResult]:
-        """The fastest matrix multiplication for each type in which at least one really ran."""
+        """The result of the fastest matrix multiplication for each type.
+
+        Types in which no matrix multiplication really ran are left out.
+        """
         best: dict[str, BenchmarkResult] = {}
         for result in self.products:
             ran = result.metadata["ran_in"]
@@ -203,7 +206,7 @@ def measure_roofs(
     Parameters
     ----------
     dtypes
-        Types of matrix products; see `tinybench.tools.roofline.matrix_products.TYPES`.
+        Types of matrix multiplications; see `tinybench.tools.roofline.matrix_products.TYPES`.
     seconds
         The approximate total time in seconds, on a machine that is fast enough.
     threads

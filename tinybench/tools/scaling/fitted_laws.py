@@ -113,8 +113,8 @@ def with_interval(
         n, ValueError is raised.
     drawn
         The function to fit to random draws; by default `fit`. If `fit` has bounds and one of its numbers lies at a
-        bound, the intervals of the other numbers become too narrow. A function without this fault, such as `free_usl`,
-        can be passed instead.
+        bound, the intervals of the other numbers become too narrow. In this case, pass an unbounded fit, such as
+        `free_usl`.
     draws, seed
         The number of random draws of the seconds, and the seed of the random numbers.
 

@@ -1,4 +1,4 @@
-"""The code that each worker runs: it pins a process to cores and counts calls within a time window.
+"""The code that each worker runs: pinning to cores, and counting calls within a time window.
 
 The module imports little, so that new processes start fast.
 """

@@ -95,10 +95,11 @@ def threads(call: Callable[[], Any]) -> Way:
 
 
 def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
-    """Return a way of scaling (`Way`) with n processes. Each process calls a function from ``factory(*args)``.
+    """Return a way of scaling (`Way`) with n processes, each of which repeatedly calls a function.
 
-    The factory is passed as in `measure_cold_start`: a function that imports what it needs, or ``"module:function"``.
-    All processes start and make one call before the first measurement. Raise RuntimeError if a process dies.
+    In each process, ``factory(*args)`` creates the function to call. The factory is passed as in `measure_cold_start`:
+    a function that imports what it needs, or ``"module:function"``. All processes start and make one call before the
+    first measurement. Raise RuntimeError if a process dies.
     """
     task = fresh_task(factory, None, args, 0)
 
