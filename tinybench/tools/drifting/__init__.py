@@ -1,7 +1,7 @@
 """Drift detection: a reference distribution of the test data, and alarms that are valid at any time.
 
-`Reference` holds the counts of values by bin. `DriftWatch` compares every row with the reference. Its
-alarm can be read after any number of values, and its false-alarm rate still holds.
+`Reference` holds counts of the test data by bin. `DriftWatch` compares every new row with a reference. Its alarm can be
+read after any number of rows without raising the false-alarm rate.
 """
 
 from tinybench.tools.drifting.capital import Capital

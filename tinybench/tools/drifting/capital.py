@@ -1,4 +1,4 @@
-"""A capital that bets against "nothing has changed", with several bets on each of many streams."""
+"""A betting strategy against "nothing has changed". Its capital is the evidence of a change (an e-value)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import math
 
 import numpy as np
 
-BLOCK = 32  # the product of this many factors of at most MOST does not overflow a float
+BLOCK = 32  # the product of BLOCK factors, each at most MOST, does not overflow a float
 MOST, RICHEST = 1e4, 1e100
 
 
 class Capital:
-    """A capital of 1 for each stream. New bets start at every value, because a change may begin at any time.
+    """The capital of a bettor in each of several streams of values, 1 at the start.
 
-    After n values, 1 / (1 + ln(n + 1)) of the capital has not been staked. So the n-th value gets a new stake of about
-    1 / (n (1 + ln n)²). The price of not knowing when a change begins is the logarithm of the inverse of this stake,
-    close to ln n. If each value got 1 / (n + 1) of the rest, the price would be 2 ln n.
+    New bets start at every value, because a change may begin at any time. After n values, 1 / (1 + ln(n + 1)) of the
+    initial capital has not been staked yet. So the n-th value gets a new stake of about 1 / (n (1 + ln n)²). This small
+    stake is the price of not knowing when a change begins: the logarithm of the evidence is lower by the logarithm of
+    the inverse stake, which is close to ln n. If each value got 1 / (n + 1) of the capital that is left, this price
+    would be 2 ln n.
 
     Parameters
     ----------
     streams, bets
-        The number of streams, and of bets on each stream. Each stake is divided equally among the bets.
+        The number of streams, and the number of bets on each stream. Each new stake is divided equally among the bets.
 
     Attributes
     ----------
@@ -35,7 +37,7 @@ class Capital:
 
     @property
     def kept(self) -> float:
-        """The share of the capital that has not been staked."""
+        """The part of the initial capital of 1 that has not been staked yet."""
         return 1 / (1 + math.log(self.n + 1))
 
     @property
@@ -44,27 +46,27 @@ class Capital:
         return np.asarray(self.kept + self.stakes.sum(axis=1))
 
     def add(self, factors: np.ndarray) -> np.ndarray:
-        """Update each bet with the next values and return the e-values after each one.
+        """Update each bet with the next values. Return the e-value of each stream after each value.
 
         Parameters
         ----------
         factors
-            n × streams × bets, at least 0.001. If nothing has changed, the mean of each factor, given all earlier ones,
-            is at most 1.
+            The factors by which the next n values multiply the bets: n × streams × bets, each at least 0.001. If
+            nothing has changed, the mean of each factor, given all earlier factors, must be at most 1.
 
         Returns
         -------
-        n × streams.
+        The e-values, of shape (n, streams).
         """
         paths = [self._block(factors[begin : begin + BLOCK]) for begin in range(0, len(factors), BLOCK)]
         return np.concatenate([np.empty((0, len(self.stakes))), *paths])
 
     def _block(self, factors: np.ndarray) -> np.ndarray:
-        factors = np.minimum(factors, MOST)  # a bet that is paid less than it won is still fair
+        factors = np.minimum(factors, MOST)  # a bet remains valid if it is paid less than it won
         kept = 1 / (1 + np.log(np.arange(self.n, self.n + len(factors) + 1) + 1))
         fresh = (kept[:-1] - kept[1:]) / self.stakes.shape[1]
         product = np.cumprod(factors, axis=0)
-        before = product / factors  # product of the earlier factors, which a stake made now does not get
+        before = product / factors  # product of the earlier factors, which do not multiply a new stake
         staked = product * (self.stakes + np.cumsum(fresh[:, None, None] / before, axis=0))
         self.n += len(factors)
         self.stakes = np.minimum(staked[-1], RICHEST)

@@ -1,6 +1,6 @@
-"""Detectors that `tinybench serve --reference` can run.
+"""Drift detectors that `tinybench serve --reference` can run.
 
-Other packages add detectors through the group ``tinybench.detectors`` of entry points.
+Other packages add detectors through the entry-point group ``tinybench.detectors``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ class Detector(Protocol):
         """Whether drift was ever detected, by name. An alarm that is on stays on."""
 
     def add(self, rows: np.ndarray, outputs: Sequence[str], /) -> bool:
-        """Process rows, of shape (n, features), and the label that the model gave to each; return any alarm."""
+        """Process rows of shape (n, features) and the label that the model predicted for each row.
+
+        Return True if any alarm is on.
+        """
 
 
 DETECTORS: dict[str, Callable[[Reference, float], Detector]] = {"conformal": DriftWatch}
 
 
 def make_detector(name: str, reference: Reference, level: float) -> Detector:
-    """Return a new detector; ValueError if the name is unknown."""
+    """Return a new detector by its name. If the name is unknown, raise ValueError."""
     return find_entry("tinybench.detectors", DETECTORS, name)(reference, level)

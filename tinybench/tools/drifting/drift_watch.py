@@ -1,4 +1,8 @@
-"""Drift detection on every row against the reference, valid at any time, by bets on conformal p-values."""
+"""Drift detection that compares every row with a reference and is valid at any time.
+
+The detectors bet on conformal p-values: each p-value is the relative rank of a new value among the reference and all
+earlier values. Without drift, the p-values are uniform and no bet is expected to win.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ from tinybench.tools.drifting.reference import Feature, Reference, labels_of
 
 
 def bets(p: np.ndarray) -> np.ndarray:
-    """Return the factors of all bets at given p-values. Each bet is a function with mean 1 over the range from 0 to 1.
+    """Return the factor of every bet at each p-value. Each bet is a function of p whose mean from 0 to 1 is 1.
 
-    Slopes win if values become larger or smaller. Powers win if values leave the range of the reference upward or
-    downward. Parabolas win if values spread or shrink.
+    Slopes win if the values become larger or smaller. Powers win if values leave the range of the reference upward or
+    downward. Parabolas win if the spread of the values grows or shrinks.
     """
     p = np.clip(p, 1e-9, 1 - 1e-9)
     slopes = [1 + slope * (p - 0.5) for slope in (-1.8, -0.9, 0.9, 1.8)]
@@ -28,7 +32,7 @@ BETS = bets(np.zeros(1)).shape[1]
 
 
 class Ranks:
-    """The number of values in each bin of each feature: those of the reference and all later ones."""
+    """Counts of values by feature and bin, which include the reference and all later values."""
 
     def __init__(self, features: Sequence[np.ndarray], rng: np.random.Generator) -> None:
         self.width, self.rng = max(len(counts) for counts in features), rng
@@ -36,10 +40,11 @@ class Ranks:
         self.total = int(self.counts[0].sum())
 
     def p_values(self, bins: np.ndarray) -> np.ndarray:
-        """Return the p-values of n × features bins, each among itself and all earlier values, as `conformal_p` does.
+        """Return the conformal p-values of n rows, given the bin of each value (n × features).
 
-        Ties are values in the same bin; their order is random. If the values have the same distribution as the
-        reference, the p-values of a feature are uniform and independent.
+        Each value is ranked among itself and all earlier values of its feature, as in
+        `tinybench.production.conformal_p`. Values in the same bin are ties, whose order is random. If the values have
+        the same distribution as the reference, the p-values of each feature are uniform and independent.
         """
         n, features = bins.shape
         columns = np.arange(features)
@@ -55,11 +60,14 @@ class Ranks:
 
 
 class Stream:
-    """A drift test of columns of bins against reference counts. The evidence is the mean of the columns' capitals."""
+    """A drift test of the columns of a table of bins against reference counts.
+
+    The evidence is the mean of the columns' capitals.
+    """
 
     def __init__(self, counts: Sequence[np.ndarray], level: float, rng: np.random.Generator) -> None:
         self.ranks, self.capital, self.level = Ranks(counts, rng), Capital(len(counts), BETS), level
-        self.first: int | None = None  # number of the value that raised the alarm, counted from 1
+        self.first: int | None = None  # number of the row that raised the alarm, counted from 1
 
     @property
     def evidence(self) -> float:
@@ -72,7 +80,7 @@ class Stream:
         return self.first is not None
 
     def add(self, bins: np.ndarray) -> bool:
-        """Add n × columns bins. Return True if the alarm is on."""
+        """Process the bins of n rows (n × columns). Return True if the alarm is on."""
         for begin in range(0, len(bins), BLOCK):
             before = self.capital.n
             path = self.capital.add(bets(self.ranks.p_values(bins[begin : begin + BLOCK]))).mean(axis=1)
@@ -83,10 +91,11 @@ class Stream:
 
 
 class DriftWatch:
-    """A drift detector for inputs and, if the reference has them, predictions. It can be read at any time.
+    """A drift detector for a model's inputs and, if the reference has predicted labels, for its predictions.
 
-    If rows come from the same distribution as the reference, in any order, the alarm for inputs is ever raised with a
-    probability of at most `level`. The same holds for the alarm for predictions.
+    The alarms can be read after any number of rows. If the rows come from the same distribution as the reference, in
+    any order, the probability that the alarm for inputs is ever raised is at most `level`. The same holds for the alarm
+    for predictions.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
-"""The reference for drift tests: the data on which a model was tested, as counts by bin.
+"""A reference for drift tests: the data on which a model was tested, stored as counts by bin.
 
-The counts are small, contain no individual rows, and are enough for every test.
+The counts take little space and contain no individual rows. The drift tests need nothing else.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import numpy as np
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
 
-FINEST = 100  # most intervals between the edges of a feature
-COARSE = 10  # approximate number of groups of bins, for PSI and χ²
+FINEST = 100  # largest number of intervals between the edges of a feature
+COARSE = 10  # approximate number of groups of bins, for the drift measures PSI and χ²
 FEWEST_ROWS = 20
-OTHER = "other"  # stands for labels that did not occur among the rows that choose the bins
+OTHER = "other"  # stands for labels that do not occur in the rows from which the bins are chosen
 
 
 @dataclass(frozen=True)
 class Feature:
     """The bins of one feature, and the number of reference values in each bin.
 
-    There are bins between the edges and bins at the edges: a value that equals an edge has its own bin. So a constant
-    feature has one edge, and any other value falls into another bin. The last bin is for NaN.
+    Each edge has a bin of its own, for values that are equal to the edge. Each interval below, between or above the
+    edges is a bin, too. So a constant feature has a single edge, and any other value falls into another bin. The last
+    bin is for NaN.
 
     Attributes
     ----------
@@ -37,10 +38,10 @@ class Feature:
     edges
         The edges of the bins, sorted, without repetitions.
     groups
-        The group of each bin, for tests that need fewer bins. Group 0 holds the bins that were empty when they were
-        chosen.
+        The group of each bin, for tests that need fewer bins. Group 0 holds the bins that contain none of the values
+        from which the bins were chosen.
     counts
-        The number of reference values in each bin. These values were not used to choose the edges.
+        The number of reference values in each bin. The counted values are not those from which the edges were chosen.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Feature:
         return int(np.count_nonzero(self.counts)) == 1
 
     def bins(self, values: np.ndarray) -> np.ndarray:
-        """Return the bin of each value."""
+        """Return the index of the bin into which each value falls."""
         found = np.searchsorted(self.edges, values, side="left") + np.searchsorted(self.edges, values, side="right")
         return np.where(np.isnan(values), 2 * len(self.edges) + 1, found)
 
@@ -70,10 +71,13 @@ class Feature:
 
 
 def _feature(name: str, choose: np.ndarray, count: np.ndarray) -> Feature:
-    """Return a feature with bins chosen from `choose` and counts from `count`, as if the bins were known beforehand."""
+    """Return a feature whose bins are chosen from the values `choose` and whose counts come from the values `count`.
+
+    The two sets of values are different, so that the bins do not depend on the values that are counted.
+    """
     known = np.unique(choose[~np.isnan(choose)])
     finest = min(FINEST, max(1, len(choose) // 5))
-    if len(known) > finest:  # otherwise values repeat, and each distinct value gets a bin
+    if len(known) > finest:  # otherwise values repeat, and each distinct value becomes an edge
         shares = np.linspace(0, 1, finest + 1)
         known = np.unique(np.quantile(choose[~np.isnan(choose)], shares, method="inverted_cdf"))
     empty = Feature(name, known, np.zeros(2 * len(known) + 2, dtype=int), np.zeros(2 * len(known) + 2, dtype=int))
@@ -95,7 +99,8 @@ class Reference:
     inputs
         One `Feature` for each number of a row.
     labels
-        The number of times the model predicted each label, and all other labels as ``"other"``. Empty if unknown.
+        The number of times that the model predicted each label. Labels that do not occur in the rows from which the
+        bins are chosen are counted together as ``"other"``. Empty if no labels are known.
     """
 
     inputs: tuple[Feature, ...]
@@ -105,15 +110,15 @@ class Reference:
 
     @classmethod
     def of(cls, rows: Any, outputs: Any = None, names: Sequence[str] | None = None, seed: int = 0) -> Reference:
-        """Create a reference from rows to which the model was not fitted.
+        """Create a reference from rows that were not used to train the model.
 
         Parameters
         ----------
         rows
-            n × features, n ≥ 20. A random fifth, at most 2,000 rows, chooses the bins; the others are counted. `seed`
-            determines the random choice.
+            An array of n × features with n ≥ 20. The bins are chosen from a random fifth of the rows, at most 2,000
+            rows. The other rows are counted. `seed` determines the random fifth.
         outputs
-            The model's outputs: n labels, or n × classes scores.
+            The model's outputs for the rows: n labels, or n × classes scores.
         names
             The names of the features.
         """
@@ -136,7 +141,7 @@ class Reference:
         answered = np.array(labels_of(outputs))
         counts = Counter(answered[count].tolist())
         labels = {label: counts[label] for label in np.unique(answered[choose]).tolist() if label != OTHER}
-        if not labels:  # numbers, not labels
+        if not labels:  # the outputs are real numbers, not labels
             return cls(inputs, {})
         return cls(inputs, {**labels, OTHER: len(count) - sum(labels.values())})
 
@@ -147,23 +152,26 @@ class Reference:
 
     @property
     def constants(self) -> list[str]:
-        """The names of constant features. Of these, only the first change can be detected."""
+        """The names of the constant features.
+
+        In these features, only the first change away from the constant value can be detected.
+        """
         return [feature.name for feature in self.inputs if feature.constant]
 
     def table(self, rows: Any) -> np.ndarray:
-        """Return rows as n × features. Raise ValueError if the number of features is not the reference's."""
+        """Return the rows as an n × features array. Raise ValueError if the number of features does not match."""
         table = as_table(rows)
         if table.shape[1] != len(self.inputs):
             raise ValueError(f"rows of {number_of(table.shape[1], 'number')}; the reference has {len(self.inputs)}")
         return table
 
     def bins(self, rows: Any) -> np.ndarray:
-        """Return the bin of each feature of each row, of shape (n, features)."""
+        """Return the bins of all values in the rows, as an array of shape (n, features)."""
         columns = zip(self.inputs, self.table(rows).T, strict=True)
         return np.stack([feature.bins(column) for feature, column in columns], axis=1)
 
     def places(self, labels: Sequence[str]) -> np.ndarray:
-        """Return the index of each label among the reference's labels, of shape (n, 1)."""
+        """Return the index of each label in the reference's list of labels, as an array of shape (n, 1)."""
         known = {label: place for place, label in enumerate(self.labels)}
         other = known.get(OTHER, 0)
         return np.array([known.get(label, other) for label in labels], dtype=int).reshape(-1, 1)
@@ -212,7 +220,7 @@ def _integers(each: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_table(rows: Any) -> np.ndarray:
-    """Return rows as an array of floats, n × features."""
+    """Return the rows as an n × features array of floats."""
     array = np.asarray(rows)
     if array.dtype.kind not in "fiub" or array.ndim == 0:
         raise ValueError(f"rows are numbers, one row after the other, not {array.dtype} of shape {array.shape}")
@@ -222,7 +230,7 @@ def as_table(rows: Any) -> np.ndarray:
 def labels_of(outputs: Any) -> list[str]:
     """Return the label of each output as text: the output itself, or the index of its largest score.
 
-    A single number that is not an integer is not a label, and neither is NaN. Both become ``"other"``.
+    An output that is NaN, infinite or a number with a fractional part is not a label. Its label becomes ``"other"``.
     """
     array = np.asarray(outputs)
     if array.ndim > 1 and array[0].size > 1:

@@ -1,4 +1,4 @@
-"""Changed conditions of measurement, which are reasons to measure again."""
+"""Changes of the measurement conditions, such as the hardware or a library. After such a change, measure again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ KINDS = {
     "library": r"version|python|blas(?! threads)|librar|\(environment\)$",
     "hardware": r"processor|instruction|\bcores|governor|turbo|clock|threads|memory",
 }
-# conditions that change with the code itself, or that may differ between two runs of the same code
+# conditions that are no reason to measure again: they change with the code, or may differ between runs of the same code
 _NO_REASON = re.compile(r"commit|loops|machine check|order|files?|tinybench-ml version")
 
 
 class Changed(NamedTuple):
-    """A condition that differs from the previous measurement, and the first commit with the new value."""
+    """A measurement condition that differs from the previous measurement.
+
+    `commit` is the first commit that was measured under the new condition.
+    """
 
     commit: str
     kind: str
@@ -40,7 +43,10 @@ def kind_of(condition: str) -> str:
 
 
 def conditions_of(entry: Measurement) -> dict[str, str]:
-    """Return the recorded conditions of a measurement that are reasons to measure again if they change."""
+    """Return the recorded conditions of a measurement.
+
+    Conditions are left out if a change of them is not a reason to measure again.
+    """
     from tinybench.support.comparisons.stored_results import stored_conditions
 
     stated = stored_conditions(entry.result["metadata"])
@@ -48,12 +54,15 @@ def conditions_of(entry: Measurement) -> dict[str, str]:
 
 
 def changes_from(commit: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Changed]:
-    """Return the conditions that both records state with different values."""
+    """Return the conditions that are recorded both in `before` and in `after`, but with different values."""
     return [Changed(commit, kind_of(name), name, *values) for name, values in differing(before, after).items()]
 
 
 def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
-    """Return the conditions that differ between a commit's last measurement and now; none on another machine."""
+    """Return the conditions that differ between a commit's last measurement and the current `system`.
+
+    If `system` describes another machine, return an empty list.
+    """
     entry = point.entries[-1]
     if entry.machine != machine_name(system):
         return []
@@ -62,7 +71,7 @@ def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
 
 
 def conditions_over_time(points: Sequence[Point]) -> list[Changed]:
-    """Return every change of a condition from one commit of a series to the next."""
+    """Return every change of a condition between successive measurements of a series."""
     entries = [entry for point in points for entry in point.entries]
     known: dict[str, str] = {}
     found = []

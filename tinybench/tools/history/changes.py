@@ -1,4 +1,4 @@
-"""Changes in a history: the commit, the size, and whether the change is for the worse."""
+"""Changes of level in a history of results: the commit, the size, and whether the change is for the worse."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Change(NamedTuple):
     place, commit
         The index and the name of the most likely first commit of the new level.
     earliest, latest
-        The first and the last index in the interval for `place`: the new level begins at one of these commits.
+        The bounds of the 95 % interval for `place`. The new level begins at a commit from `earliest` to `latest`.
     factor, low, high
-        The new level divided by the old one, and the ends of its 95 % interval.
+        The ratio of the new level to the old level, and the bounds of its 95 % interval.
     worse
         Whether the change is for the worse: more time, or less accuracy.
     """
@@ -36,27 +36,27 @@ class Change(NamedTuple):
     worse: bool
 
     def told(self, series: Series) -> str:
-        """Return the change as a sentence."""
+        """Return a sentence that describes the change."""
         size, interval = self.in_percent()
         first, last = series.commits[self.earliest][:10], series.commits[self.latest][:10]
         within = "" if first == last else f" (one of {first} to {last})"
         return f"{size} ({interval}) from {self.commit[:10]} on{within}, {'worse' if self.worse else 'better'}."
 
     def in_percent(self) -> tuple[str, str]:
-        """Return the size and its interval in percent, with as many digits as the interval supports."""
+        """Return the size of the change and its interval in percent, with as many digits as the interval supports."""
         low, value, high = (100 * (end - 1) for end in (self.low, self.factor, self.high))
         size = f"{'+' if value > 0 else ''}{short_number(value, (low, high))} %"
         return size, span((low, high), "%") if math.isfinite(high) else "no interval: too few values"
 
     def to_dict(self, series: Series) -> dict[str, Any]:
-        """Return the change as plain data for ``json.dumps``. If there is no interval, its ends are None."""
+        """Return the change as plain data for ``json.dumps``. If there is no interval, both bounds are None."""
         within = {"earliest": series.commits[self.earliest], "latest": series.commits[self.latest]}
         fields: dict[str, Any] = finite(self._asdict())
         return fields | within | {"benchmark": series.benchmark, "machine": series.machine}
 
 
 def changes_of(series: Series) -> list[Change]:
-    """Return the changes of a series, in order."""
+    """Return the changes of a series, in the order of the commits."""
     from tinybench.support.comparisons.stored_results import HIGHER_IS_BETTER
 
     more_is_worse = series.points[0].entries[0].result["metric_name"] not in HIGHER_IS_BETTER

@@ -1,4 +1,7 @@
-"""One entry of a history: the measurement of a commit, and that of a baseline in the same rounds."""
+"""One entry of a history: the measurement of a commit and, optionally, of a baseline.
+
+The commit and the baseline are measured in the same rounds, so that the state of the machine affects both alike.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.short_reprs import short_repr
 
 NAMES = ("benchmark", "machine", "commit", "baseline")
-GIVEN = ("metric_name", "unit", "confidence", "metadata", "values")  # the rest of a result is computed from these
+GIVEN = ("metric_name", "unit", "confidence", "metadata", "values")  # other fields of a result are computed from these
 
 
 @dataclass(frozen=True)
@@ -27,18 +30,18 @@ class Measurement:
     benchmark, machine
         The names of the benchmark and of the machine. Entries with the same two names form a series.
     commit, committed
-        The commit and its time. Entries are sorted by this time.
+        The name of the commit, and the time at which it was committed. Entries are sorted by this time.
     measured
         The time of the measurement.
     baseline
         The commit, or another name, of the baseline that was measured in the same rounds. Empty without a baseline.
     value, low, high
         The ratio to the baseline with its 95 % interval (0 to infinity if there were too few rounds). Without a
-        baseline, the median in `unit`.
+        baseline, the median in `unit` with its interval.
     unit
         The unit of the median; empty for a ratio.
     result, baseline_result
-        The complete results, for ``BenchmarkResult.from_dict``.
+        The complete results of the commit and of the baseline, in the form that ``BenchmarkResult.from_dict`` reads.
     """
 
     benchmark: str
@@ -64,20 +67,20 @@ class Measurement:
 
     @property
     def id(self) -> str:
-        """A digest of the measurement. A measurement that is added twice has the same digest and is stored once."""
+        """A digest of the measurement, by which a measurement that is added twice is recognised and stored once."""
         texts = [*(getattr(self, name) for name in NAMES), as_text(self.result), as_text(self.baseline_result)]
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data for ``json.dumps``. Ends that do not form an interval become None."""
+        """Return the entry as plain data for ``json.dumps``. If `low` and `high` are not an interval, both are None."""
         unknown = {} if is_interval(self.low, self.high) else {"low": None, "high": None}
         return asdict(self) | unknown
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
-        """Return the entry that `to_dict` described. Raise ValueError if something is missing or wrong.
+        """Create an entry from the output of `to_dict`. Raise ValueError if a field is missing or invalid.
 
-        The value and its interval are computed again, so they always match the measurement.
+        The value and its interval are computed again from the results, so they always match the measurement.
         """
         if not isinstance(data, Mapping):
             raise ValueError(f"an entry is a dictionary, not {type(data).__name__}")
@@ -105,13 +108,14 @@ def entry_of(
     Parameters
     ----------
     result, baseline_result
-        The result of the commit, and that of the baseline in the same rounds.
+        The result of the commit and, if there is a baseline, the result of the baseline in the same rounds.
     commit, benchmark, machine, baseline
-        By default taken from the metadata: ``commit``; ``target`` or ``model`` and the metric; the processor and its
-        cores; ``commit`` or ``model`` of the baseline.
+        Names, by default taken from the metadata. The commit comes from ``commit``, the benchmark from ``target`` or
+        ``model`` and the metric, the machine from the processor and its number of cores, and the baseline from
+        ``commit`` or ``model`` in its own metadata.
     committed, measured
-        ISO times. By default, `measured` is ``system.time`` in the metadata, or else now, and `committed` is
-        `measured`.
+        Times in ISO format. By default, `measured` is ``system.time`` in the metadata or, without this field, the
+        current time. By default, `committed` is equal to `measured`.
 
     Raises
     ------
@@ -147,14 +151,14 @@ def _given(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def as_text(result: Mapping[str, Any] | None) -> str:
-    """Return a stored result as JSON, the same text for the same result. Return an empty string for None."""
+    """Return a stored result as JSON, or an empty string for None. Equal results give the same text."""
     return "" if result is None else json.dumps(result, sort_keys=True, ensure_ascii=False)
 
 
 def _ratio(result: BenchmarkResult, baseline: BenchmarkResult | None) -> tuple[float, float, float]:
     """Return the ratio to the baseline and its interval, or the median and its interval if there is no baseline.
 
-    If there are several sessions, each counts as one ratio, because sessions differ.
+    If the rounds come from several sessions, each session contributes one ratio, because sessions differ.
     """
     from tinybench.comparison import median_ratio
     from tinybench.support.comparisons.two_samples import median_interval, same_rounds
@@ -177,7 +181,7 @@ def _ratio(result: BenchmarkResult, baseline: BenchmarkResult | None) -> tuple[f
 
 
 def benchmark_name(result: BenchmarkResult) -> str:
-    """Return the name of a benchmark, such as ``"latency of app:predict"``, without the name of the commit."""
+    """Return the name of a benchmark, such as ``"latency of app:predict"``. The name of the commit is left out."""
     named = str(result.metadata.get("target") or result.metadata.get("model") or "")
     what = named.rpartition(" at ")[0] or named if result.metadata.get("commit") else named
     return f"{result.metric_name} of {what}" if what else result.metric_name
@@ -189,7 +193,7 @@ def machine_name(system: Mapping[str, Any]) -> str:
 
 
 def as_utc(text: str) -> str:
-    """Return an ISO time in UTC, to the second, so that such texts sort by time."""
+    """Return an ISO time in UTC without fractions of a second, so that sorting such texts sorts them by time."""
     try:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):

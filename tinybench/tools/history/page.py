@@ -1,4 +1,4 @@
-"""A history as tables and as a page for a report."""
+"""Tables of a history of results, and a report page with its figures and tables."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ADVICE = (
 
 
 def title_of(series: Series) -> str:
-    """Return the benchmark and the machine of a series as a title."""
+    """Return a title that names the benchmark and the machine of a series."""
     return f"{series.benchmark} on {series.machine}"
 
 
 def what_changed(series: Series, changes: Sequence[Change]) -> str:
-    """Return one sentence about the last change of a series, or about the reason why there is none."""
+    """Return a sentence that states the last change of a series, or why there is no change."""
     n = len(series.points)
     commits = f"{n} commit{'s' * (n > 1)}"
     if changes:
@@ -44,7 +44,10 @@ def no_change(series: Series) -> str:
 
 
 def commits_table(series: Series, changes: Sequence[Change], last: int = 0) -> Table:
-    """Return a table with one row per commit, newest first: of all commits, or of the `last` ones."""
+    """Return a table with one row per commit, newest first.
+
+    The table shows only the `last` commits, or all commits if `last` is 0.
+    """
     rows, unit = scaled(series)
     changed = {change.place: change for change in changes}
     table = []
@@ -69,7 +72,7 @@ def commits_table(series: Series, changes: Sequence[Change], last: int = 0) -> T
 
 
 def changes_table(series: Series, changes: Sequence[Change]) -> Table:
-    """Return a table with one row per change."""
+    """Return a table with one row per change of the series."""
     rows = []
     for change in changes:
         size, interval = change.in_percent()
@@ -88,7 +91,7 @@ def changes_table(series: Series, changes: Sequence[Change]) -> Table:
 
 
 def conditions_table(changed: Sequence[Changed]) -> list[dict[str, str]]:
-    """Return one row for each condition that changed."""
+    """Return one table row for each condition that changed."""
     return [
         {
             "from": each.commit[:10],
@@ -101,7 +104,7 @@ def conditions_table(changed: Sequence[Changed]) -> list[dict[str, str]]:
 
 
 def cautions(series: Series) -> list[str]:
-    """Return warnings about a series: there is no baseline, or measurements were left out."""
+    """Return warnings about a series: that it has no baseline, or that measurements were left out."""
     told = []
     if not series.baseline:
         told.append(
@@ -118,7 +121,7 @@ def cautions(series: Series) -> list[str]:
 
 
 def page_of(found: Sequence[tuple[Series, list[Change]]]) -> Page:
-    """Return one page with all series and their changes."""
+    """Return a report page with all series and their changes."""
     pictures, sections, sentences, warnings = {}, [], [], []
     for number, (series, changes) in enumerate(found):
         told = [change.told(series) for change in changes] or [no_change(series).capitalize()]

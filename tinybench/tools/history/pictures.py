@@ -1,4 +1,4 @@
-"""A figure of a history: every commit with its interval, the levels between changes, and the changes."""
+"""A figure of a history of results: each commit with its interval, the changes, and the level between changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ POINTS, LEVEL, MARK = "#0072B2", "#000000", "#D55E00"  # dots, lines, dashes: al
 
 
 def scaled(series: Series) -> tuple[list[tuple[float, float, float]], str]:
-    """Return the value and interval of every point as shown, and their unit: percent from the baseline, or a time."""
+    """Return the value and the interval of each point as plotted, and their unit.
+
+    With a baseline, the unit is percent above or below the baseline. Otherwise it is a multiple of the metric's unit.
+    """
     rows = [(point.value, point.low, point.high) for point in series.points]
     if series.baseline:
         return [tuple(100 * (end - 1) for end in row) for row in rows], "%"  # type: ignore[misc]
@@ -30,13 +33,13 @@ def scaled(series: Series) -> tuple[list[tuple[float, float, float]], str]:
 
 
 def levels(values: Sequence[float], changes: Sequence[Change]) -> list[tuple[int, int, float]]:
-    """Return the first index, the last index and the median of each stretch between changes."""
+    """Return the first index, the last index and the median of each segment between two changes."""
     ends = [0, *(change.place for change in changes), len(values)]
     return [(a, b - 1, float(np.median(values[a:b]))) for a, b in pairwise(ends) if b > a]
 
 
 def draw(series: Series, changes: Sequence[Change]) -> Figure:
-    """Draw a series. Intervals that are infinite or far wider than the series are cut off."""
+    """Draw a series. Intervals that are infinite or far wider than the range of the values are cut off."""
     from matplotlib.figure import Figure
 
     rows, unit = scaled(series)
@@ -79,7 +82,7 @@ def draw(series: Series, changes: Sequence[Change]) -> Figure:
 
 
 def picture(series: Series, changes: Sequence[Change], told: Sequence[str]) -> Picture:
-    """Return the figure with a description in words."""
+    """Return the figure of a series, with a caption and a description in words."""
     rows, unit = scaled(series)
     values = [row[0] for row in rows]
     spread = f"from {min(values):.3g} to {max(values):.3g} {unit}".replace("-", "−")

@@ -10,7 +10,10 @@ from tinybench.tools.history.entry import Measurement
 
 
 class Point(NamedTuple):
-    """The value of a commit as a multiple of the baseline, with its 95 % interval."""
+    """The value of a commit, with its 95 % interval.
+
+    The value is a ratio to the baseline of the series or, without a baseline, a median in the unit of the series.
+    """
 
     commit: str
     committed: str
@@ -26,11 +29,11 @@ class Series(NamedTuple):
     Attributes
     ----------
     baseline
-        The baseline of which all values are multiples. Empty if the values are medians in `unit`.
+        The name of the baseline. All values are ratios to this baseline. Empty if the values are medians in `unit`.
     points
         One point per commit, in the order of the commits.
     left_out
-        The number of entries that were left out because their baseline was never measured against this one.
+        The number of entries that were left out because their own baseline was never measured against `baseline`.
     """
 
     benchmark: str
@@ -52,12 +55,12 @@ class Series(NamedTuple):
 
 
 def series_of(entries: Sequence[Measurement]) -> Series:
-    """Return the sorted entries of one benchmark on one machine as a series.
+    """Return the series of one benchmark on one machine. Its entries must be sorted by commit time.
 
-    A commit with several measurements gets their geometric mean. If a later commit of the history becomes the new
-    baseline, ratios to it are multiplied by its own ratio to the old baseline.
+    The value of a commit with several measurements is their geometric mean. If later entries have a commit of the
+    history as their baseline, their ratios are multiplied by the ratio of this commit to the old baseline.
     """
-    scales: dict[str, dict[str, Point]] = {}  # by baseline: the points in multiples of it, by commit
+    scales: dict[str, dict[str, Point]] = {}  # scales[baseline][commit]: a commit's point as a ratio to the baseline
     for entry in entries:
         root, scale = _scale(entry.baseline, scales)
         points = scales.setdefault(root, {})
@@ -74,7 +77,10 @@ def series_of(entries: Sequence[Measurement]) -> Series:
 
 
 def _scale(baseline: str, scales: dict[str, dict[str, Point]]) -> tuple[str, Point | None]:
-    """Return the baseline of the series that contains `baseline`, and its point there, or None if both are the same."""
+    """Return the baseline of the series to which `baseline` belongs, and the point of `baseline` in this series.
+
+    If `baseline` is itself the baseline of that series, the point is None.
+    """
     if baseline in scales or not baseline:
         return baseline, None
     return next(
@@ -83,7 +89,7 @@ def _scale(baseline: str, scales: dict[str, dict[str, Point]]) -> tuple[str, Poi
 
 
 def _joined(entry: Measurement, scale: Point | None, before: Point | None, entries: tuple[Measurement, ...]) -> Point:
-    """Return the point of a commit with one more measurement. The errors of measurements are independent."""
+    """Return the point of a commit after one more measurement. The errors of measurements are independent."""
     log, errors = _log(entry.value), [_errors(entry.value, entry.low, entry.high)]
     if scale is not None:
         log += _log(scale.value)
@@ -103,5 +109,5 @@ def _log(value: float) -> float:
 
 
 def _errors(value: float, low: float, high: float) -> tuple[float, float]:
-    """Return the distances from a value to the lower and the upper end of its interval, in logarithms."""
+    """Return the distances, in logarithms, from a value to the lower and the upper bound of its interval."""
     return _log(value) - _log(low), _log(high) - _log(value)

@@ -16,7 +16,7 @@ from tinybench.tools.history.entry import Measurement, as_text, entry_of
 from tinybench.tools.history.series import Series, series_of
 
 APPLICATION, VERSION = 0x54424848, 1  # in the header of the file: the application, and the version of the schema
-PATIENCE = 30.0  # s to wait for other processes that write
+PATIENCE = 30.0  # s to wait while other processes write
 SCHEMA = """
 CREATE TABLE entries (
     id TEXT PRIMARY KEY,
@@ -43,16 +43,16 @@ class History:
     Parameters
     ----------
     path
-        The file. It is created if it does not exist.
+        The path of the file. The file is created if it does not exist.
     create
-        If False, a missing file raises FileNotFoundError.
+        Whether to create a missing file. If False, a missing file raises FileNotFoundError.
 
     Raises
     ------
     ValueError
         If the file is not a history, is damaged, or was written by a later version.
     OSError
-        If the file cannot be read or written, for example because the disk is full. In this case nothing is added.
+        If the file cannot be read or written, for example because the disk is full. If writing fails, nothing is added.
 
     Examples
     --------
@@ -77,13 +77,16 @@ class History:
                 raise
 
     def add(self, result: BenchmarkResult, baseline_result: BenchmarkResult | None = None, **named: str) -> Measurement:
-        """Store a result, with the baseline of the same rounds. Return the entry. `named` is passed to `entry_of`."""
+        """Store a result and, if there is one, the result of the baseline in the same rounds. Return the entry.
+
+        The other arguments are passed to `entry_of`.
+        """
         entry = entry_of(result, baseline_result, **named)
         self.add_all([entry])
         return entry
 
     def add_all(self, entries: Iterable[Measurement]) -> int:
-        """Store entries, either all or none of them. Return the number of new entries."""
+        """Store either all entries or, if there is an error, none. Return the number of entries that were new."""
         rows = [_row(entry) for entry in entries]
         with self._told(), self._writing():
             before = self.connection.total_changes
@@ -92,21 +95,24 @@ class History:
             return self.connection.total_changes - before
 
     def entries(self, benchmark: str = "", machine: str = "") -> list[Measurement]:
-        """Return the entries in the order of their commits: all, or those of one benchmark or machine."""
+        """Return the entries of a benchmark and a machine, sorted by commit time.
+
+        An empty name stands for all benchmarks or all machines.
+        """
         query = f"SELECT {COLUMNS} FROM entries WHERE (benchmark = ?1 OR ?1 = '') AND (machine = ?2 OR ?2 = '')"
         with self._told():
             rows = self.connection.execute(f"{query} ORDER BY committed, measured, id", (benchmark, machine)).fetchall()
         return [self._entry(row) for row in rows]
 
     def names(self) -> list[tuple[str, str]]:
-        """Return the benchmark and the machine of every series."""
+        """Return the names of the benchmark and of the machine of every series."""
         with self._told():
             return self.connection.execute(
                 "SELECT benchmark, machine FROM entries GROUP BY 1, 2 ORDER BY 1, 2"
             ).fetchall()
 
     def series(self, benchmark: str = "", machine: str = "") -> Series:
-        """Return the series of a benchmark on a machine. A name may be left out if only one series matches."""
+        """Return the series of a benchmark on a machine. Either name may be left out if only one series matches."""
         keys = [key for key in self.names() if benchmark in ("", key[0]) and machine in ("", key[1])]
         if len(keys) != 1:
             there = "; ".join(f"{name!r} on {where!r}" for name, where in keys or self.names())
@@ -126,8 +132,8 @@ class History:
         self.close()
 
     def _prepare(self) -> None:
-        """Create the tables if there are none. Raise ValueError if the file is not a history of a known version."""
-        self.connection.execute("BEGIN")  # one snapshot for all three: another process may be creating the tables
+        """Create the table in a new file. Raise ValueError if the file is not a history of a known version."""
+        self.connection.execute("BEGIN")  # one snapshot for all three queries: another process may create the table now
         application, version, tables = (
             self.connection.execute(query).fetchone()[0]
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
@@ -151,7 +157,7 @@ class History:
 
     def _write_ahead(self) -> None:
         deadline = time.monotonic() + PATIENCE
-        while True:  # switching a file to WAL needs exclusive access, and SQLite does not wait for that
+        while True:  # switching a file to WAL needs exclusive access, and SQLite does not wait for it
             try:
                 self.connection.execute("PRAGMA journal_mode = WAL")
                 return
@@ -174,7 +180,7 @@ class History:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Replace SQLite's errors by exceptions that name the cause and the remedy."""
+        """Replace SQLite's errors with exceptions that name the cause and the remedy."""
         try:
             yield
         except sqlite3.DatabaseError as error:

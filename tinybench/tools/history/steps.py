@@ -1,22 +1,23 @@
 """Steps in a history of measurements, detected commit by commit at a stated rate of false alarms.
 
-A step is the point from which the values lie on another level. `StepDetector` tests for a step after every value.
-`find_steps` runs the detector over a whole history as if it grew commit by commit. It then places each step by all the
-values on either side.
+A step is a commit from which the values lie at a different level. `StepDetector` tests for a step after every value.
+`find_steps` runs the detector over a whole history as if the history grew commit by commit. It then locates each step
+again, from all values before and after the step.
 
-An alarm needs two things. The first is evidence: the logarithm of how much better another level explains the last
-values than the old level does. A value that many kinds of scatter would explain counts little. No value contributes
-more than about a third of the threshold to the evidence for a far level.
+An alarm requires two things. The first is evidence: the log-likelihood ratio of another level to the old level, summed
+over the last values. Outliers count little, because the assumed distribution of the scatter has heavy tails. If the
+other level is far away, no value contributes more than about a third of the threshold.
 
-The second is a permutation test, because scatter may have heavier tails than assumed: few random orders of all values
-since the last step may have as much evidence. Both thresholds were set by simulation, because no formula gives them. Of
-all histories without a step, in several kinds of independent scatter, at most `level` have an alarm. Scatter unlike
-those may give more (``python -m tests.benchmarks history --only alarms``, results in
-``tests/benchmarks/results/history.md``).
+The second is a permutation test, because the scatter may have heavier tails than assumed. Among random orders of all
+values since the last step, only a very small proportion may have as much evidence. Both thresholds were set by
+simulation, because no formula gives them. In the simulated histories without a step, with several kinds of independent
+scatter, the proportion with an alarm was at most `level`. Other kinds of scatter may cause more alarms. To simulate
+again, run ``python -m tests.benchmarks history --only alarms``; the results are in
+``tests/benchmarks/results/history.md``.
 
-Autocorrelation, where each value depends on the one before, also gives more alarms. The part of it that the ranks
-clearly show is removed. If the autocorrelation is moderate, this keeps such alarms few, but not at the stated rate. If
-the machine drifts, pass ratios to a baseline measured in the same rounds.
+Autocorrelation, where each value depends on the previous value, also causes more alarms. The autocorrelation that is
+clearly visible in the ranks of the values is removed. If the autocorrelation is moderate, such alarms are then few, but
+the stated rate is not guaranteed. If the machine drifts, pass ratios to a baseline measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from scipy.stats import rankdata
 
 _SHIFTS = [sign * shift for shift in (1.2, 1.8, 2.5, 3.2, 4.0, 5.0, 6.5, 9.0, 12.0, 20.0, 40.0) for sign in (1, -1)]
 _FAR = 60.0  # largest deviation, in standard deviations; larger ones are clipped to it
-_LAST = 30  # number of last values among which a step is searched for
-_FEWEST = 10  # fewest values for a test: fewer do not show the scatter
-_NEWEST = 5  # number of last values left out of the old level: they may lie on the new one
-_MOST = np.where(np.abs(_SHIFTS) > 6, 3.5, np.inf)  # most evidence of one value: three far outliers are not a step
+_LAST = 30  # a step is searched for among this number of last values
+_FEWEST = 10  # smallest number of values for a test: the scatter cannot be estimated from fewer
+_NEWEST = 5  # number of last values from which the old level is not estimated: they may belong to the new level
+_MOST = np.where(np.abs(_SHIFTS) > 6, 3.5, np.inf)  # most evidence from one value: three far outliers are not a step
 _ASKED = 0.3  # required evidence beyond log(horizon / level): 10.6 in total for 1 % in 300 (by simulation)
-_UNSURE = 900.0  # divided by n²: required in addition, as few values show the scatter badly; 9 for n = 10, 0.25 for 60
-_ORDERS = 8  # times level / horizon: the share of orders that may have as much evidence, 1 in 3750 (by simulation)
-_LONG = 40  # for more values the share falls with (40 / n)², as new values mix less often into the last ones
-_LEAST = 0.8  # times level / horizon: the smallest such share, 1 in 37,500
-_CHANCE = 1.0  # standard errors subtracted from an autocorrelation, as chance may explain them
-_ENOUGH = 4  # this many orders with as much evidence, among _ENOUGH / (allowed share) orders, are too many
-_WINDOW = 500  # older values of a level are ignored, so that a test takes no longer in a long history
+_UNSURE = 900.0  # divided by n²: extra required evidence, as few values show scatter badly; 9 for n = 10, 0.25 for 60
+_ORDERS = 8  # times level / horizon: proportion of orders that may have as much evidence, 1 in 3750 (by simulation)
+_LONG = 40  # for n > 40 this proportion falls with (40 / n)²: new values are rarer at the end of a random order
+_LEAST = 0.8  # times level / horizon: the lower bound of this proportion, 1 in 37,500
+_CHANCE = 1.0  # standard errors subtracted from an estimated autocorrelation, because chance may explain them
+_ENOUGH = 4  # this many orders with as much evidence, among _ENOUGH / (allowed proportion) orders, are too many
+_WINDOW = 500  # number of last values used; older ones are ignored, so that tests are not slower in a long history
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ class Step:
     index
         Index of the first value on the new level.
     low, high
-        The first and the last index of the 95 % interval for `index`, both included.
+        The bounds of the 95 % interval for `index`, both included.
     change
-        The relative change of the level: 0.02 for 2 % more.
+        The relative change of the level, such as 0.02 for an increase by 2 %.
     change_ci
         The 95 % interval of `change`.
     found
-        Index of the value after which the alarm came.
+        Index of the value after which the alarm was raised.
     """
 
     index: int
@@ -77,18 +78,18 @@ class StepDetector:
     Parameters
     ----------
     level
-        The share of histories without a step that have any alarm among the first `horizon` values is about `level` or
-        less. This holds if values do not depend on earlier ones (simulated for 0.01 in 300). A longer history has
-        `level` alarms per `horizon` values.
+        The false-alarm rate. Among histories without a step, the proportion with any alarm in the first `horizon`
+        values is about `level` or less. This holds if values do not depend on earlier values (simulated for a level of
+        0.01 and a horizon of 300). A longer history has about `level` false alarms per `horizon` values.
     horizon
-        See `level`.
+        The number of values to which `level` refers.
     seed
-        The seed of the random orders. The same values give the same steps.
+        The seed of the random orders in the permutation test. With the same seed, the same values give the same steps.
 
     Attributes
     ----------
     steps
-        The steps found so far, each as placed at its alarm.
+        The steps found so far, each with the position that was estimated when its alarm was raised.
     """
 
     def __init__(self, level: float = 0.01, horizon: int = 300, seed: int = 0) -> None:
@@ -99,7 +100,7 @@ class StepDetector:
         self._begins, self._values = 0, np.empty(0)
 
     def add(self, value: float) -> Step | None:
-        """Add the value of the next commit. Return the step that it reveals, or None."""
+        """Add the value of the next commit. Return the step that is detected after this value, or None."""
         if not (math.isfinite(value) and value > 0):
             raise ValueError(
                 f"Value {len(self._values)} is {value!r}: a ratio is a finite number above 0. "
@@ -110,7 +111,7 @@ class StepDetector:
         segment = np.log(self._values[begins:])
         level, seed = self.level / self.horizon, [self.seed, n]
         k = _step_in(segment, level, seed)
-        # the second test, with the autocorrelation removed, can only cancel alarms
+        # a second call, with the autocorrelation removed, can only cancel alarms
         if k is None or _step_in(_whitened(segment, k), level, seed) is None:
             return None
         step = _placed(segment, k, begins, found=n - 1)
@@ -120,7 +121,11 @@ class StepDetector:
 
 
 def find_steps(ratios: Iterable[float], level: float = 0.01, horizon: int = 300, seed: int = 0) -> list[Step]:
-    """Return the steps of a history, detected by `StepDetector` and placed by all values up to the adjacent steps."""
+    """Return the steps of a history.
+
+    `StepDetector` detects the steps. The position of each step is then estimated again from all values between the
+    previous step and the next one.
+    """
     detector = StepDetector(level, horizon, seed)
     for ratio in ratios:
         detector.add(ratio)
@@ -134,19 +139,29 @@ def find_steps(ratios: Iterable[float], level: float = 0.01, horizon: int = 300,
 
 
 def _density(z: np.ndarray, at: np.ndarray | float = 0.0) -> np.ndarray:
-    """Return the density of values on the level `at`: 0.9 normal, 0.1 Student's t (2 df, 5 times as wide) around 0."""
+    """Return the density of standardised values if their level is `at`.
+
+    The density is a mixture: 0.9 of a normal distribution around `at`, and 0.1 of Student's t around 0 (2 degrees of
+    freedom, 5 times as wide).
+    """
     wide = np.maximum(1.0, 0.2 * np.abs(at))
     near = np.exp(-0.5 * ((z - at) / wide) ** 2) / (wide * math.sqrt(2 * math.pi))
     return np.asarray(0.9 * near + 0.02 * (2 + z * z / 25) ** -1.5)
 
 
 def _scale(deviations: np.ndarray, centre: float) -> float:
-    """Return a standard deviation that is robust to outliers and above 0 even if all values are equal."""
+    """Estimate the standard deviation from the median absolute deviation, which is robust to outliers.
+
+    The result is above 0 even if all values are equal.
+    """
     return max(1.4826 * float(np.median(np.abs(deviations))), 1e-9 * abs(centre), 1e-12)
 
 
 def _usual(values: np.ndarray) -> tuple[float, float]:
-    """Return the level and standard deviation that make the values most likely by `_density`. Outliers count little."""
+    """Estimate the level and the standard deviation that make the values most likely by `_density`.
+
+    Outliers have little influence on the estimates.
+    """
     centre = float(np.median(values))
     scale, least = _scale(values - centre, centre), _scale(np.zeros(1), centre)
     for _ in range(4):
@@ -159,15 +174,16 @@ def _usual(values: np.ndarray) -> tuple[float, float]:
 
 
 def _scores(z: np.ndarray) -> np.ndarray:
-    """Return the log-likelihood ratio of each shift against no shift, for each value."""
+    """Return the log-likelihood ratio of each shift of the level against no shift, for each value."""
     return np.asarray(np.minimum(np.log(_density(z[:, None], np.array(_SHIFTS)) / _density(z[:, None])), _MOST))
 
 
 def _step_in(values: np.ndarray, level: float, seed: list[int]) -> int | None:
-    """Return the index of a step. Return None if the evidence is too weak or too many random orders have as much.
+    """Return the index of a step in `values`, or None if there is no step.
 
-    The evidence of an order is the largest sum of scores over its last values, for any number of them and any shift. A
-    value far from both levels contributes nothing, so an outlier neither makes nor hides a step.
+    The evidence of an order of the values is the largest sum of scores over its last values, for any number of last
+    values and any shift. There is no step if the evidence is too weak, or if too many random orders have as much
+    evidence. A value far from both levels contributes almost nothing, so an outlier neither causes nor hides a step.
     """
     n = len(values)
     if n < _FEWEST:
@@ -191,7 +207,10 @@ def _step_in(values: np.ndarray, level: float, seed: list[int]) -> int | None:
 
 
 def _most_evidence(scores: np.ndarray, orders: np.ndarray) -> np.ndarray:
-    """Return the evidence of each order, which is a row of indices. Sums are updated in place, within the cache."""
+    """Return the evidence of each order. Each row of `orders` holds the indices of the values in one order.
+
+    The sums are updated in place, so that they stay in the processor's cache.
+    """
     sums = np.zeros((len(orders), scores.shape[1]), dtype=np.float32)
     most = sums.copy()
     for column in orders.T:
@@ -201,11 +220,11 @@ def _most_evidence(scores: np.ndarray, orders: np.ndarray) -> np.ndarray:
 
 
 def _whitened(values: np.ndarray, k: int) -> np.ndarray:
-    """Return the values without their autocorrelation, as far as the first k values clearly show it."""
+    """Return the values with their autocorrelation removed, as far as the first k values clearly show it."""
     ranks = rankdata(values[:k])
     if not np.ptp(ranks[:-1]) or not np.ptp(ranks[1:]):
         return values
-    # minus its standard error: otherwise chance alone would often remove a part of a step
+    # the standard error is subtracted: otherwise a part of a step would often be removed by chance alone
     rho = max(0.0, float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1]) - _CHANCE / math.sqrt(k))
     return values - rho * np.concatenate([[0.0], values[:-1] - np.median(values[:k])])
 
@@ -221,7 +240,10 @@ def _drawn(rng: np.random.Generator, rows: int, n: int, k: int) -> np.ndarray:
 
 
 def _placed(values: np.ndarray, k: int, begins: int, found: int) -> Step:
-    """Return the step near index k of `values` (logarithms), which begin at index `begins` of the history."""
+    """Locate the step near index k of `values`, and return it.
+
+    The values are logarithms. The first of them has the index `begins` in the history.
+    """
     at = np.arange(1, len(values))
     for _ in range(3):
         before, after = float(np.median(values[:k])), float(np.median(values[k:]))
@@ -247,9 +269,9 @@ def _placed(values: np.ndarray, k: int, begins: int, found: int) -> Step:
 
 
 def _shift(before: np.ndarray, after: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """Return the difference between two groups and its 95 % interval by ranks (Hodges and Lehmann).
+    """Return the Hodges-Lehmann difference between two groups, and its 95 % interval based on ranks.
 
-    If there are too few values for an interval, such as 1 and 20, it is −∞ to ∞.
+    If the groups are too small for an interval, such as 1 value and 20 values, the interval is −∞ to ∞.
     """
     pairs = np.sort(np.subtract.outer(after, before).ravel())
     m, n = len(before), len(after)

@@ -29,7 +29,7 @@ from tinybench.tools.watching.prometheus_server import ScrapeTarget, start_prome
 __all__ = ["roll_out", "run_rollout"]
 
 SCRAPE = 0.2  # s between two scrapes
-TOO_LATE = 0.5  # s; if requests are sent later than this, the result reflects the generator
+TOO_LATE = 0.5  # s; if requests are sent later than this, the load generator is too slow and the result is not valid
 OnLook = Callable[[Checkpoint], Any]
 
 
@@ -45,26 +45,28 @@ def roll_out(
     on_look: OnLook = lambda look: None,
     options: Sequence[str] = (),
 ) -> Report:
-    """Roll out a new model next to an old one, each on its own server, to 5, 20, 50, 100 % of the users, or back.
+    """Roll out a new model to 5, 20, 50 and then 100 % of the users, or roll it back.
+
+    The old and the new model each run on their own server.
 
     Parameters
     ----------
     old, new
-        Files of the models (.onnx), which may be the same.
+        Files of the two models (.onnx), which may be the same file.
     rows, labels
         The rows that users send and, if known, the right answers. With labels, a new version is harmful if it is wrong
-        more often than the old one, and its answers may differ. Without labels, a rollout stops if more than
-        `Plan.allowed` of the answers differ, because nobody can tell which are right.
+        more often than the old version; its answers may differ. Without labels, a rollout stops if more than
+        `Plan.allowed` of the answers differ, because nobody can tell which answers are right.
     plan
         The settings of the rollout; see `Plan`.
     journal
         A file in which every checkpoint is recorded.
     resume
-        Resume the unfinished rollout in the journal. If False, an unfinished rollout is rolled back.
+        Whether to resume the unfinished rollout in the journal. If False, an unfinished rollout is rolled back.
     on_look
         A function that is called with each checkpoint.
     options
-        More options for `tinybench serve`, for both versions.
+        Additional options of `tinybench serve`, for both servers.
     """
     plan = plan or Plan()
     commands = [[str(old), *options], [str(new), *options, *(["--fault", plan.fault] if plan.fault else [])]]
@@ -85,10 +87,13 @@ def run_rollout(
     journal: EventLog | None = None,
     on_look: OnLook = lambda look: None,
 ) -> Report:
-    """Roll out between two running servers, as `roll_out` does. An unfinished rollout in the journal is resumed."""
+    """Run a rollout between two servers that are already running. For the parameters, see `roll_out`.
+
+    An unfinished rollout in the journal is resumed.
+    """
     plan, journal = plan or Plan(), journal or EventLog(None)
     addresses = address_of(old_url), address_of(new_url)
-    bodies = sample_bodies(addresses[OLD], rows, plan.seed, 10.0)  # tried on the old server only
+    bodies = sample_bodies(addresses[OLD], rows, plan.seed, 10.0)  # the first body is tested on the old server only
     numbers = _answers_numbers(addresses[0], bodies[0])
     other = "labels" if labels is None else "differs"
     run = _Run(addresses, bodies, labels, plan, journal, Evidence([name for name in METRICS if name != other]), numbers)
@@ -145,7 +150,10 @@ class _Run:
                 self.tally.counted.setdefault(metric, set()).add(int(user))
 
     def route(self, number: int) -> tuple[bool, bool]:
-        """Return whether a request goes to the new version, and whether it also goes to the other one."""
+        """Decide whether a request goes to the new version, and whether it is mirrored, that is, goes to both versions.
+
+        Record both decisions and return them.
+        """
         stage, tally = self.state.stage, self.tally
         is_new = in_canary(f"user-{tally.users[number]}", self.state.share, self.salt)
         mirrored = bool(self.coins[number] < self.plan.mirrored_at(stage))
@@ -169,7 +177,7 @@ class _Run:
         report.differing, report.met = len(tally.differing), len(tally.harmed | tally.differing)
 
     def look(self, watcher: Watcher) -> Checkpoint:
-        """Take a checkpoint: count events, read the metrics, decide, and write the result to the journal."""
+        """Take a checkpoint: count events, read the metrics, decide how to continue, and write it to the journal."""
         tally, stage, share = self.tally, self.state.stage, self.state.share
         tally.take()
         tally.take_restarts(stage, watcher.restarts(STABLE), watcher.restarts(CANARY))
@@ -192,7 +200,10 @@ class _Run:
         return look
 
     def _problem(self) -> str:
-        """Return why the data of this checkpoint cannot be trusted, or an empty string if it can."""
+        """Return the reason why the data of this checkpoint cannot be trusted.
+
+        If the data can be trusted, return an empty string.
+        """
         if self.router.late > TOO_LATE:
             return f"requests are sent {self.router.late:.1f} s late: this machine cannot send so many"
         if self.router.now - self.stage_began > self.plan.longest:
@@ -202,7 +213,11 @@ class _Run:
 
 
 def _left(journal: EventLog, resume: bool) -> Report | None:
-    """Roll back an unfinished rollout in the journal, unless it is to be resumed. Return its report, or None."""
+    """Roll back an unfinished rollout in the journal, unless `resume` is True.
+
+    Return the report of the rollback, or None if nothing was rolled back. If there is nothing to resume, raise
+    ValueError.
+    """
     if resume and not journal.unfinished:
         raise ValueError(f"--resume: {journal.path or 'without a --journal there'} holds no unfinished rollout")
     if not journal.unfinished or resume:
@@ -214,14 +229,17 @@ def _left(journal: EventLog, resume: bool) -> Report | None:
 
 
 def _answers_numbers(address: Address, body: bytes) -> bool:
-    """Return whether the server answers with a number instead of scores of classes."""
+    """Return whether the server answers with a number instead of one score for each class."""
     outputs = json.loads(ask(address, "/predict", body).body)["outputs"][0]
     return not (isinstance(outputs, list) and len(outputs) > 1)
 
 
 @contextmanager
 def _watched(old_url: str, new_url: str, plan: Plan, run: _Run) -> Iterator[tuple[Watcher, str]]:
-    """Start to read the servers' metrics, through Prometheus or directly. Yield the watcher and the reader's name."""
+    """Read the metrics of both servers during the block, through Prometheus or directly.
+
+    Yield the watcher and the name of the reader.
+    """
     targets = [ScrapeTarget(old_url, STABLE), ScrapeTarget(new_url, CANARY)]
     here = shutil.which("prometheus") is not None if plan.prometheus is None else plan.prometheus
     with ExitStack() as stack:

@@ -1,4 +1,7 @@
-"""The journal of a rollout, one JSON line per checkpoint, by which an interrupted rollout is resumed or rolled back."""
+"""The journal of a rollout: a file with one JSON line per checkpoint.
+
+An interrupted rollout is resumed or rolled back with the data in this file.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ __all__ = ["EventLog"]
 
 
 class EventLog:
-    """A file of JSON lines. Without a path, no file is written.
+    """A journal in a file of JSON lines. If `path` is None, no file is written.
 
-    Each line is written to disk at once. An incomplete last line, left by a crash, is skipped.
+    Each line is written to disk at once. If a crash left an incomplete last line, this line is skipped.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -35,12 +38,12 @@ class EventLog:
         return self.state is not None and self.state.status == "running"
 
     def last_rollout(self) -> list[dict[str, Any]]:
-        """Return the lines of the last rollout, beginning with its header."""
+        """Return the lines of the last rollout, beginning with the line that was written at its start."""
         begin = max((number for number, row in enumerate(self.rows) if "salt" in row), default=0)
         return self.rows[begin:]
 
     def write(self, state: RolloutState, **more: Any) -> None:
-        """Append a line with the time, the state and other data."""
+        """Append a line with the current time, the state of the rollout and other data."""
         row = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "state": asdict(state), **more}
         self.rows.append(row)
         if self.path is None:

@@ -21,21 +21,22 @@ class Plan:
     rate, population
         The number of requests a second, and the number of users who send them.
     bound
-        Seconds within which users must get an answer. If the new version takes longer than the old one by a fifth of
-        this, that is harm.
+        Seconds within which users must get an answer. The new version is harmful if it is slower than the old version
+        by more than a fifth of this time.
     mirrored
-        Share of requests that go to both versions. At 100 % of the users, all requests do, so the new version is never
-        busier than the old one.
+        Proportion of requests that are mirrored, that is, go to both versions. When 100 % of the users have the new
+        version, all requests are mirrored. So the new version is never busier than the old version.
     allowed
-        Share of answers that may differ from the old version's. Without labels, a rollout stops if more differ; 1 never
-        stops it. With labels, the labels decide instead.
+        Proportion of answers that may differ from the old version's answers. Without labels, a rollout stops if more
+        answers differ; with a value of 1 it never stops for this reason. With labels, the labels decide instead.
     fewest_users, fewest_pairs, fewest_blocks
-        The data that each stage needs before the next one starts: users, mirrored pairs (with labels, if there are
-        any), and tenths of a second quiet enough to detect a difference of two fifths of the bound. Later stages need
-        1.5 times as many pairs, because slow drift shows late.
+        The data that each stage needs before the next stage starts: the number of users; of pairs of answers to
+        mirrored requests (with labels, if there are any); and of blocks. A block is a tenth of a second with so little
+        noise that a latency difference of two fifths of `bound` can be detected. Stages after the first need 1.5 times
+        as many pairs, because slow drift becomes visible late.
     every, patience
-        Seconds between two checkpoints, and the number of checkpoints in a row without new readings that leads to a
-        rollback.
+        Seconds between two checkpoints, and the number of successive checkpoints without new readings of the metrics
+        that leads to a rollback.
     longest
         Seconds after which a stage without enough data is treated as if the metrics could not be read.
     label_delay
@@ -43,7 +44,7 @@ class Plan:
     fault
         The fault to inject into the new version, in the form of `tinybench serve --fault`.
     prometheus
-        Whether to read the servers through Prometheus. None means: if it is installed.
+        Whether to read the servers' metrics through Prometheus. With None, Prometheus is used if it is installed.
     """
 
     rate: float = 200.0
@@ -75,7 +76,7 @@ class Plan:
             raise ValueError(f"allowed is {self.allowed:g}; give a share above 0, up to 1")
 
     def mirrored_at(self, stage: int) -> float:
-        """Return the share of requests that go to both versions in a stage."""
+        """Return the proportion of requests that go to both versions in a stage."""
         return self.mirrored if STAGES[stage] <= 0.5 else 1.0
 
     def pairs_at(self, stage: int) -> float:
@@ -83,34 +84,34 @@ class Plan:
         return self.fewest_pairs * (1.5 if stage else 1)
 
     def answers_at(self, stage: int) -> float:
-        """Return the new version's share of all answers in a stage, including answers to mirrored requests."""
+        """Return the new version's proportion of all answers in a stage. Answers to mirrored requests are included."""
         share, mirrored = STAGES[stage], self.mirrored_at(stage)
         return (share + mirrored * (1 - share)) / (1 + mirrored)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint of a rollout: the data until then, and the state of the rollout after it.
+    """One checkpoint of a rollout: the data collected so far, and the state of the rollout after the checkpoint.
 
     Attributes
     ----------
     at
         Seconds since the first request.
     share
-        The share of users who had the new version until this checkpoint.
+        The proportion of users who had the new version until this checkpoint.
     state
         The state of the rollout after this checkpoint.
     fresh, problem
-        Whether there were new readings, and if not, why.
+        Whether there were new and valid readings of the metrics; if not, the reason in `problem`.
     evidence
         The e-value of each metric that can stop the rollout.
     events
-        By metric, the number of this stage's events: those of the new version, and those of both versions.
+        The numbers of events in this stage, by metric: first those of the new version, then those of both versions.
     users, pairs
-        The number of users of the new version, and of mirrored pairs, in this stage.
+        The number of users who had the new version in this stage, and the number of mirrored pairs in this stage.
     latencies
-        Median latency of the last 100 mirrored pairs in seconds: of the old version and of the new one. NaN without
-        any.
+        The median latencies of the old and of the new version in seconds, over the last 100 mirrored pairs. Both are
+        NaN before the first pair.
     """
 
     at: float
@@ -147,14 +148,15 @@ class Report:
     looks
         All checkpoints, in order.
     users, exposed
-        The number of users who sent a request, and of those among them who got the new version.
+        The number of users who sent a request, and the number of users whose requests went to the new version.
     harmed
-        The number of users for whom the new version gave no answer, an answer later than the old version's by more than
-        the margin, or, according to the label, a worse answer than the old version's to the same row.
+        The number of users to whom the new version gave no answer, a late answer, or, according to the label, a worse
+        answer than the old version gave to the same row. An answer is late if it takes longer than the old version's
+        median latency by more than a fifth of `Plan.bound`.
     differing, met
-        The number of users who got an answer that differs from the old version's to the same row, and the number of
-        users who are harmed or got a differing answer. If the new version is the old one with a fault, these users met
-        the fault.
+        The number of users who got an answer that differs from the old version's answer to the same row, and the number
+        of users who were harmed or got a differing answer. If the new version is the old version with an injected
+        fault, `met` is the number of users who met the fault.
     labelled
         Whether labels were given.
     labels_missing
@@ -190,12 +192,12 @@ class Report:
 
     @property
     def share_harmed(self) -> float:
-        """The share of all users who were harmed."""
+        """The harmed users as a proportion of all users."""
         return self.harmed / self.users if self.users else 0.0
 
     @property
     def sentence(self) -> str:
-        """The outcome in one line."""
+        """The outcome of the rollout in one line."""
         if not self.looks:
             return "an unfinished rollout stood in the journal: it is taken back; run again for a new one"
         share = f"{100 * STAGES[self.state.stage]:g} % of the users"

@@ -1,4 +1,4 @@
-"""The metrics that a rollout serves about itself at /metrics."""
+"""The rollout's own metrics, served at /metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Collector:
 
 @contextmanager
 def own_metrics(tally: Tally, share: Callable[[], float]) -> Iterator[str]:
-    """Serve the rollout's own metrics on a free port of this machine during the block, and yield the URL."""
+    """Serve the rollout's own metrics on a free port of this machine during the block. Yield the URL."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     registry = CollectorRegistry()

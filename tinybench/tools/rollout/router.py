@@ -1,6 +1,8 @@
-"""A router that sends each user's requests to one version, and a mirrored share of them to the other version as well.
+"""A router between users and two versions of a model.
 
-One thread sends and reads, as in `tinybench.tools.serving.sender`, with one sender for each version.
+Each user's requests go to one version. A proportion of the requests is mirrored, that is, also sent to the other
+version. A single thread sends requests and reads answers, as in `tinybench.tools.serving.sender`. Each version has its
+own sender.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ ODD = -2  # an answer that is not a row of numbers
 
 
 def label_of(body: bytes) -> float:
-    """Return the label in an answer to one row: the index of its largest number, or the number itself."""
+    """Return the label in the answer to a single row: the index of its largest number, or its only number.
+
+    If the answer is not a row of numbers, return `ODD`.
+    """
     try:
         value = json.loads(body)["outputs"][0]
         while isinstance(value, list) and len(value) == 1:
@@ -38,12 +43,12 @@ def label_of(body: bytes) -> float:
 
 
 class Version(Sender):
-    """A sender to one version, which records the label in each answer."""
+    """A sender of requests to one version of the model. It records the label in each answer."""
 
     def __init__(
         self, address: Address, rows: np.ndarray, bodies: Sequence[bytes], due: np.ndarray, **how: Any
     ) -> None:
-        super().__init__(address, bodies, np.append(due, due[-1] + 1), **how)  # one more: the last number is never sent
+        super().__init__(address, bodies, np.append(due, due[-1] + 1), **how)  # one more: the last one is never sent
         by_row = self.messages
         self.messages = [by_row[row] for row in rows.tolist()]
         self.labels = np.full(len(due), float(NONE))
@@ -70,12 +75,12 @@ class Version(Sender):
         return self._file
 
     def give_up(self) -> None:
-        """Fail all requests that still wait for an answer."""
+        """Mark all requests that are still waiting for an answer as failed."""
         self._expire(math.inf, TIMEOUT)
 
 
 class Router:
-    """A router that sends requests when they are due, to one version or to both, during `run_until`.
+    """A router that sends each request when it is due, to one version or to both. Call `run_until` to send requests.
 
     Parameters
     ----------
@@ -86,10 +91,10 @@ class Router:
     due
         The time at which each request is due, in seconds from the start.
     rows
-        The index of each request's body.
+        The index of each request's body in `bodies`.
     route
-        A function of a request's number. It returns whether the request goes to the new version, and whether it also
-        goes to the other one.
+        A function that takes the index of a request. It returns whether the request goes to the new version, and
+        whether the request also goes to the other version.
     timeout
         Seconds after which a request without an answer has failed.
     """
@@ -117,7 +122,7 @@ class Router:
 
     @property
     def late(self) -> float:
-        """The delay of the last request behind its due time, in seconds."""
+        """How late the last request was sent, in seconds after its due time."""
         return max(side.late for side in self.sides)
 
     def start(self) -> None:
@@ -138,7 +143,7 @@ class Router:
         self._read_until(end)
 
     def drain(self, seconds: float) -> None:
-        """Wait up to `seconds` for outstanding answers, then fail the remaining requests."""
+        """Wait up to `seconds` for outstanding answers, then mark the remaining requests as failed."""
         end = self.now + seconds
         while self.now < end and any(side._pending for side in self.sides):
             self._read_until(min(end, self.now + 0.02))

@@ -17,7 +17,7 @@ STABLE, CANARY = "stable", "canary"
 
 
 class Told(NamedTuple):
-    """One reading of a version's metrics: its timestamp (in the reader's clock), total requests and worker restarts."""
+    """One reading of a version's metrics: its time by the reader's clock, total requests and worker restarts."""
 
     stamp: float
     requests: float
@@ -28,7 +28,10 @@ Ask = Callable[[], Mapping[str, Told]]
 
 
 def by_prometheus(prometheus: Prometheus) -> Ask:
-    """Return a function that reads the servers' metrics through Prometheus. Servers without a reading are left out."""
+    """Return a function that reads the servers' metrics through Prometheus.
+
+    The function leaves out servers for which Prometheus has no reading.
+    """
     queries = (
         "max by (version) (timestamp(tinybench_worker_restarts_total))",
         "sum by (version) (tinybench_requests_total)",
@@ -61,19 +64,19 @@ def _latest(readings: Readings) -> Told:
 
 
 class Watcher:
-    """A thread that polls the metrics at intervals. `look` evaluates the latest reading.
+    """A thread that polls the metrics of both servers at intervals. `look` evaluates the latest reading.
 
     Parameters
     ----------
     ask
-        A function that returns one reading per version. It raises an exception if there is no answer.
+        A function that returns one reading per version. It raises an exception if the metrics cannot be read.
     every
         Seconds between two polls.
 
     Attributes
     ----------
     problem
-        Why the last `look` found no new reading; empty if it did.
+        The reason why the last `look` found no valid new reading. Empty if there was one.
     """
 
     def __init__(self, ask: Ask, every: float = 0.25) -> None:
@@ -106,7 +109,10 @@ class Watcher:
             self.failed = str(error)
 
     def look(self, answers: Mapping[str, int]) -> bool:
-        """Return whether each version has a new reading. `answers` holds the number of answers so far, by version."""
+        """Return whether each version has a valid new reading since the last call.
+
+        `answers` holds the number of answers that users have got so far, by version.
+        """
         told, before = self.told, self._looks[-1][0] if self._looks else {}
         self._looks.append((told, dict(answers)))
         self.problem = self.failed or self._stale(told, before) or self._stuck(told)
@@ -121,7 +127,10 @@ class Watcher:
         return ""
 
     def _stuck(self, told: Mapping[str, Told]) -> str:
-        """Return which counter stands still although users got answers. The reading may be several checkpoints old."""
+        """Return a message if a server's request counter has not moved although users got answers, or else "".
+
+        A reading may lag by several checkpoints. So only answers that arrived several checkpoints ago are considered.
+        """
         if len(self._looks) < (self._looks.maxlen or 0):
             return ""
         (first, answered), (_, by_now) = self._looks[0], self._looks[len(self._looks) // 2]
@@ -132,5 +141,5 @@ class Watcher:
         return ""
 
     def restarts(self, version: str) -> int:
-        """Return the number of workers of a version that died."""
+        """Return the number of workers of a version that have died so far."""
         return int(self.told[version].restarts) if version in self.told else 0

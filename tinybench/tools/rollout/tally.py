@@ -1,4 +1,8 @@
-"""Evidence counted from requests: by user for single requests, by pair and by tenth of a second for mirrored ones."""
+"""Counts of the events in a rollout, which are evidence for or against the new version.
+
+A mirrored request goes to both versions, and its two answers are a pair. Failures are counted by user, different or
+wrong answers by pair, and latency differences by blocks of pairs in a tenth of a second.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,20 @@ from tinybench.tools.rollout.router import NEW, OLD, Router
 
 __all__ = ["Tally"]
 
-BLOCK, FEWEST_IN_BLOCK = 0.1, 5  # shortest block in s and in pairs; longer than most stalls of a busy machine
-SETTLED = 0.5  # s after which a pair is evaluated, even if an answer is missing: it is at least that late
+BLOCK, FEWEST_IN_BLOCK = 0.1, 5  # smallest block, in s and in pairs; longer than most stalls of a busy machine
+SETTLED = 0.5  # s after which a pair is evaluated; a missing answer is then at least this late
 RECENT = 100  # number of pairs from which the spread of latencies is estimated
 
 
 class Tally:
-    """The events that one process has counted during a rollout.
+    """The events of a rollout, counted by the process that runs the rollout.
 
     Parameters
     ----------
     router, plan, evidence
-        The source of the requests, the settings, and the store of the counts.
+        The router that sends the requests, the settings of the rollout, and the object in which events are counted.
     users, rows
-        The user of each request, and the index of its body.
+        The user who sends each request, and the index of the request's body.
     truth
         The label of each body, if known.
     numbers
@@ -70,12 +74,12 @@ class Tally:
 
     @property
     def usual(self) -> float:
-        """The recent median latency of the old version."""
+        """The recent median latency of the old version in seconds; infinity if there is none yet."""
         return float(np.median([old for old, _ in self.recent])) if self.recent else math.inf
 
     @property
     def latencies(self) -> tuple[float, float]:
-        """Recent median latencies of the old and the new version."""
+        """The recent median latencies of the old and of the new version in seconds; NaN if there are none yet."""
         if not self.recent:
             return math.nan, math.nan
         old, new = np.median(self.recent, axis=0)
@@ -95,7 +99,7 @@ class Tally:
         self.uncompared = [number for number in self.uncompared if not self._differs(number)]
 
     def take_restarts(self, stage: int, old: int, new: int) -> None:
-        """Count workers that died since the last call. `old` and `new` are the totals of the two versions."""
+        """Count the workers that died since the last call. `old` and `new` are the totals of the two versions."""
         for is_new, number in ((False, old), (True, new)):
             for _ in range(number - self.restarts[is_new]):
                 self.evidence.add(stage, "crashes", is_new, self.plan.answers_at(stage))
@@ -119,7 +123,7 @@ class Tally:
             self.evidence.add(stage, metric, bool(self.is_new[number]), STAGES[stage])
 
     def _user(self, number: int) -> bool:
-        """Count the outcome of a user's request. Return False if the request has not ended."""
+        """Count the outcome of a request for its user. Return False if the request has not ended yet."""
         is_new = int(self.is_new[number])
         side, user = self.router.sides[is_new], int(self.users[number])
         if math.isnan(side.finished[number]):
@@ -145,7 +149,10 @@ class Tally:
         return True
 
     def _differs(self, number: int) -> bool:
-        """Compare the new version's answer with the old version's to the same row. Return False if that is unknown."""
+        """Compare the new version's answer with the old version's answer to the same row.
+
+        Return False if the old version has not answered this row yet.
+        """
         before, after = self.known[self.rows[number]], self.router.sides[NEW].labels[number]
         if math.isnan(before):
             return False
@@ -162,7 +169,10 @@ class Tally:
         return abs(answer - truth) if self.numbers else float(not same_answer(answer, truth))
 
     def _pair(self, number: int) -> bool:
-        """Compare a mirrored pair. Return False until both requests have ended and their label, if any, has arrived."""
+        """Compare the two answers to a mirrored request.
+
+        Return False until both requests have ended and their label, if there is one, has arrived.
+        """
         old, new = self.router.sides
         if old.ok[number]:
             self.known[self.rows[number]] = old.labels[number]
@@ -185,7 +195,7 @@ class Tally:
         return True
 
     def _blocks(self) -> None:
-        """Evaluate all complete blocks."""
+        """Group mirrored pairs into blocks of a tenth of a second, and evaluate all complete blocks."""
         settled = self.router.now - SETTLED
         while self.blocks_waiting and self.router.due[self.blocks_waiting[0]] < settled:
             number = self.blocks_waiting.pop(0)
@@ -199,12 +209,12 @@ class Tally:
     def _judge(self, numbers: Sequence[int]) -> None:
         old, new = (self._latencies(side, numbers) for side in (OLD, NEW))
         self.recent = [*self.recent, *zip(old.tolist(), new.tolist(), strict=True)][-RECENT:]
-        # the smaller of the two spreads: a version whose latency varies much cannot hide behind that, and noise of the
-        # machine, which widens both, accuses neither
+        # the margin uses the smaller of the two spreads: a version cannot hide behind its own varying latency, and
+        # noise of the machine, which widens both spreads, does not count against either version
         low, high = np.percentile(self.recent, [25, 75], axis=0)
         margin = max(self.plan.bound / 5, float(np.min(high - low)))
         stage, difference = int(self.stage[numbers[0]]), float(np.median(new - old))
-        self.stage_blocks[stage] += margin <= 2 * self.plan.bound / 5  # in noisier blocks a slow version would not show
+        self.stage_blocks[stage] += margin <= 2 * self.plan.bound / 5  # noisier blocks cannot reveal a slow version
         if abs(difference) > margin:
             self.evidence.add(stage, "slow", difference > 0, 0.5)
 
@@ -227,5 +237,5 @@ class Tally:
 
 
 def same_answer(a: float, b: float) -> bool:
-    """Return whether two answers agree: labels if they are equal, numbers if they are within a thousandth."""
+    """Return whether two answers agree: equal labels, or numbers within a thousandth of each other."""
     return math.isclose(a, b, rel_tol=1e-3, abs_tol=1e-6)

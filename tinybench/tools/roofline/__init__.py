@@ -1,1 +1,1 @@
-"""The roofline of a machine: its maximum rates, and the operators of a graph compared with them."""
+"""The roofline of a machine: its maximum rates, and a comparison of a graph's operators with these rates."""

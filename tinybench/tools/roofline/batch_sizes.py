@@ -1,4 +1,7 @@
-"""The roofline of a whole model: its operators, its rates by batch size, and the gain from INT8."""
+"""The roofline of a whole model: its rate at each batch size, and the predicted and measured gain from INT8.
+
+The roofs of a machine are its maximum rates: operations/s for each type, and bytes/s for each size of working set.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ BATCHES = tuple(2**power for power in range(11))
 
 
 class BatchPoint(NamedTuple):
-    """A model at one batch size: operations and bytes of a call, and the rate of each round in 10⁹ operations/s."""
+    """A model at one batch size: the operations and bytes of one call, and each round's rate in 10⁹ operations/s."""
 
     batch: int
     flop: float
@@ -39,12 +42,15 @@ class BatchPoint(NamedTuple):
 
     @property
     def seconds(self) -> list[float]:
-        """Seconds of a call in each round."""
+        """The seconds that a call took in each round."""
         return [self.flop / rate / 1e9 for rate in self.rate.values]
 
 
 def model_input(model: OnnxModel, batch: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return random numbers for all inputs. An axis without a fixed size gets the size `batch`; integers are 0."""
+    """Return an array for each input of a model, by name: random floats, or zeros for integers.
+
+    An axis without a fixed size gets the size `batch`.
+    """
     rng, feeds = np.random.default_rng(seed), {}
     for node in model.session.get_inputs():
         if node.type not in ONNX_DTYPES or node.type == "tensor(string)":
@@ -56,7 +62,10 @@ def model_input(model: OnnxModel, batch: int, seed: int = 0) -> dict[str, np.nda
 
 
 def roofs_for(model: OnnxModel, X: Any, seconds: float = 4.0) -> Roofs:
-    """Measure the roofs for a model's operators, with the model's threads and the types in which the operators ran."""
+    """Measure the roofs for a model: with its number of threads, and for the types in which its operators ran.
+
+    The roof for float32 is always measured.
+    """
     ran = {each.dtype for each in count_work(model, X)} & set(TYPES)
     return measure_roofs(["float32", *sorted(ran - {"float32"})], seconds, model.threads, kinds=["read"])
 
@@ -68,18 +77,18 @@ def batch_walk(
     seconds: float = 3.0,
     rounds: int = ROUNDS,
 ) -> dict[str, list[BatchPoint]]:
-    """Measure the operations/s of whole calls by batch size, for all models and batch sizes in shuffled rounds.
+    """Measure the rate in operations/s of whole calls, by model and batch size, in shuffled rounds.
 
     Parameters
     ----------
     models
         Loaded models with the same input, by name. All are measured under the same conditions.
     X
-        Rows, which are repeated for batches that need more.
+        Rows of input. They are repeated for batches that need more rows.
     batches
         The batch sizes.
     seconds, rounds
-        The seconds for all measurements together, and the number of measurements of each model and batch size.
+        The total seconds for all measurements, and the number of measurements of each model at each batch size.
     """
     rows = np.resize(np.asarray(X), (max(batches), *np.shape(X)[1:]))
     probes, work = [], []
@@ -108,7 +117,7 @@ def _known(each: Sequence[Counted]) -> list[Counted]:
 
 
 def least_seconds(work: Sequence[Counted], roofs: Roofs) -> float:
-    """Return the shortest time in s that the roofs allow for all counted operators, one after another."""
+    """Return the shortest time in s in which the roofs allow all counted operators to run one after another."""
     total = 0.0
     for each in _known(work):
         peak = roofs.peak(each.dtype if " × " in each.dtype or each.dtype in roofs.peaks else "float32")
@@ -118,17 +127,17 @@ def least_seconds(work: Sequence[Counted], roofs: Roofs) -> float:
 
 @dataclass(frozen=True)
 class Gain:
-    """The gain of the second of two models over the first at a batch size: predicted by the roofs, and measured.
+    """The speed-up of the second of two models over the first at one batch size: predicted by the roofs, and measured.
 
     Attributes
     ----------
     batch, predicted
-        The batch size, and the ratio of the shortest times that the roofs allow.
+        The batch size, and the predicted speed-up: the ratio of the shortest times that the roofs allow.
     measured, interval
-        The median of the ratios in each round, and its interval.
+        The median of the speed-ups in each round, and its interval.
     shares
-        The share of its roofs' limit that each model reaches. The measured gain is the predicted gain times the second
-        share, divided by the first.
+        The fraction of the roofs' limit that each model reaches. The measured speed-up is about the predicted speed-up
+        times the second fraction, divided by the first.
     """
 
     batch: int
@@ -141,7 +150,7 @@ class Gain:
 def int8_gains(
     walks: Mapping[str, Sequence[BatchPoint]], models: Mapping[str, OnnxModel], X: Any, roofs: Roofs
 ) -> list[Gain]:
-    """Return the gain of the second model over the first by batch size: predicted by the roofs, and measured."""
+    """Return the speed-up of the second model over the first at each batch size, predicted and measured."""
     (first, a), (second, b) = models.items()
     found = []
     for slow, fast in zip(walks[first], walks[second], strict=True):
@@ -154,7 +163,10 @@ def int8_gains(
 
 
 def gains_table(gains: Sequence[Gain], caption: str = "Times faster than FP32") -> Table:
-    """Return a table of predicted and measured gains, and of the share of its roofs' limit that each model reaches."""
+    """Return a table of predicted and measured speed-ups.
+
+    The table also shows the fraction of the roofs' limit that each model reaches.
+    """
     rows = [
         {
             "batch": str(gain.batch),

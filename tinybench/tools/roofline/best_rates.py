@@ -1,4 +1,4 @@
-"""Rates per second, measured in shuffled rounds; in each round the best of several measurements counts."""
+"""Measurements of rates in shuffled rounds. In each round, the best of several measurements counts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tinybench.support.basics.short_reprs import short_repr
 
 Clock = Callable[[], float]
 ROUNDS = 8
-BEST_OF = 2  # fewest measurements of which the best counts
+BEST_OF = 2  # smallest number of measurements of which the best counts
 
 
 @dataclass
 class Probe:
-    """A function to call repeatedly, and the number of operations or bytes of each call."""
+    """A function to measure by repeated calls, and the number of operations or bytes of each call."""
 
     call: Callable[[], Any]
     amount: float
@@ -27,7 +27,10 @@ class Probe:
     __repr__ = short_repr
 
     def rate(self, clock: Clock, seconds: float = 0.0) -> float:
-        """Return the rate in 10⁹ per second: the best of several measurements in a row, as many as `seconds` allow."""
+        """Return the rate in 10⁹ operations or bytes per second: the best of several successive measurements.
+
+        The measurements are repeated until they have taken `seconds`, but at least `BEST_OF` times.
+        """
         times: list[float] = []
         while len(times) < BEST_OF or sum(times) < seconds:
             begin = clock()
@@ -38,7 +41,10 @@ class Probe:
 
 
 def call_time(call: Callable[[], Any], clock: Clock, least: float = 1e-3) -> float:
-    """Return the mean seconds of a call, over enough calls to take `least` seconds, after one warm-up call."""
+    """Return the mean time of a call in seconds, measured over enough calls to take at least `least` seconds.
+
+    One warm-up call is made before the measurement.
+    """
     call()
     loops = 1
     while True:
@@ -55,9 +61,9 @@ def measure_rates(
 ) -> list[list[float]]:
     """Return the rates of each probe in every round, in 10⁹ per second. Each round has its own random order of probes.
 
-    About `seconds` are divided evenly among all probes and rounds. In a round, each probe is measured several times,
-    each time for a millisecond or for one call. The best measurement counts, because slowdowns by other programs are
-    not a property of the machine.
+    The total time is about `seconds`, divided evenly among all probes and rounds. In a round, each probe is measured
+    several times. Each measurement takes about a millisecond, or one call if a call takes longer. The best measurement
+    counts, because slowdowns by other programs are not a property of the machine.
     """
     for probe in probes:
         probe.loops = max(1, round(1e-3 / call_time(probe.call, clock)))

@@ -1,4 +1,4 @@
-"""Products of square matrices in each type, by NumPy and by ONNX Runtime, and the types in which they really run."""
+"""Multiplications of square matrices by NumPy and ONNX Runtime in each type, and the types in which they really run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = (256, 512, 1024, 2048)
 
 
 class Product(NamedTuple):
-    """A matrix product: the function to call, its number of operations, and a description."""
+    """A matrix multiplication: the function to call, its number of operations, and a description."""
 
     call: Callable[[], Any]
     operations: float
@@ -27,7 +27,10 @@ class Product(NamedTuple):
 
 
 def product_model(dtype: str, n: int, rows: int | None = None) -> bytes:
-    """Return an ONNX graph that multiplies an (n, n) matrix, or one with `rows` rows, by stored weights."""
+    """Return an ONNX graph that multiplies a matrix by constant weights of shape (n, n).
+
+    The matrix has n columns, and `rows` rows or, by default, n rows.
+    """
     from onnx import TensorProto, helper
 
     left, _, right = dtype.partition(" × ")
@@ -49,7 +52,10 @@ def product_model(dtype: str, n: int, rows: int | None = None) -> bytes:
 
 
 def type_that_ran(dtype: str, threads: int) -> str:
-    """Return the type in which ONNX Runtime computes a product, from a trace. Raise ValueError if it computes none."""
+    """Return the type in which ONNX Runtime really computes a matrix multiplication of type `dtype`.
+
+    The type is read from a trace. If ONNX Runtime cannot compute the multiplication, raise ValueError.
+    """
     from tinybench.onnx import new_session, session_options
 
     with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +83,10 @@ def _by_runtime(dtype: str, n: int, threads: int) -> Callable[[], Any]:
 
 
 def _fastest(make: Callable[[int], Callable[[], Any]], limit: float, clock: Callable[[], float]) -> tuple[int, Any]:
-    """Return the size with the most operations/s, and its call. Skip sizes that would take more than `limit` s."""
+    """Return the matrix size with the most operations/s, and the function to call for this size.
+
+    Sizes that would take more than `limit` s are skipped.
+    """
     best: tuple[float, int, Any] = (0.0, 0, None)
     seconds = 0.0
     for n in SIZES:
@@ -98,10 +107,10 @@ def _fastest(make: Callable[[int], Callable[[], Any]], limit: float, clock: Call
 def find_products(
     dtypes: Iterable[str], threads: int = 1, limit: float = 0.06, clock: Callable[[], float] = time.perf_counter
 ) -> tuple[list[Product], list[str]]:
-    """Return the matrix products of each type that run here, each at its fastest size, and notes.
+    """Return the matrix multiplications of each type that run here, each at its fastest size, and notes.
 
-    The notes are sentences about types in which nothing runs here, and about types that run in another one. Raise
-    ValueError for a type that is not in `TYPES`.
+    The notes are sentences about types in which nothing runs here, and about types that are really computed in another
+    type. Raise ValueError for a type that is not in `TYPES`.
     """
     found, notes = [], []
     for dtype in dtypes:
@@ -126,14 +135,14 @@ def find_products(
 
 
 def _blas(threads: int) -> str:
-    """Return the name of NumPy's BLAS library if it uses `threads` threads, or "" if it would use another number."""
+    """Return the name of NumPy's BLAS library, or "" if the library does not use `threads` threads."""
     unknown = "NumPy (its threads are not known)" if threads == 1 else ""
     try:
         from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
     except ImportError:
         return unknown
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    pools.sort(key=lambda pool: "numpy" in pool["filepath"].replace("scipy_", "").lower())  # SciPy may load another one
+    pools.sort(key=lambda pool: "numpy" in pool["filepath"].replace("scipy_", "").lower())  # SciPy may load its own
     if not pools:
         return unknown
     kernel = pools[-1].get("architecture") or pools[-1]["internal_api"]

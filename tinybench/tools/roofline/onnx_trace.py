@@ -20,7 +20,10 @@ from tinybench.tools.roofline.operator_formulas import Node, Tensor
 
 @dataclass(frozen=True)
 class Traced:
-    """A graph as it ran, with a unique name for every node, and the events of its trace after the warm-up."""
+    """A graph as it ran, with a unique name for every node.
+
+    `titles` holds the original names of the nodes, and `events` the events of the trace after the warm-up, by node.
+    """
 
     graph: Any
     titles: list[str]
@@ -31,7 +34,7 @@ class Traced:
 
 
 def as_feeds(session: Any, X: Any) -> dict[str, np.ndarray]:
-    """Return arrays by input name, in the types of the inputs. Raise ValueError if names or shapes do not match."""
+    """Return arrays by input name, in the types of the inputs. Raise ValueError if a name or a shape does not match."""
     nodes = session.get_inputs()
     given = dict(X) if isinstance(X, Mapping) else {nodes[0].name: X}
     if given.keys() != {node.name for node in nodes}:
@@ -51,14 +54,14 @@ def as_feeds(session: Any, X: Any) -> dict[str, np.ndarray]:
 
 
 def run_traced(model: OnnxModel | str | Path, X: Any, runs: int = 1, warmup_runs: int = 0) -> Traced:
-    """Run a graph under a trace, as optimised by the runtime. Return the graph and the events.
+    """Run a graph with tracing. Return the graph as ONNX Runtime optimised it, and the events of the trace.
 
     Parameters
     ----------
     model
-        A loaded model, whose threads and optimisation are kept, or the path of a model.
+        A loaded model, whose number of threads and optimisation level are kept, or the path of a model.
     X
-        One batch: an array, or arrays by input.
+        One batch: an array, or a dictionary of arrays by input name.
     runs, warmup_runs
         The number of measured runs, and of warm-up runs before them.
     """
@@ -74,7 +77,7 @@ def run_traced(model: OnnxModel | str | Path, X: Any, runs: int = 1, warmup_runs
         for place, node in enumerate(graph.graph.node):
             node.name = own_name(place)  # a fused node has no name, or shares it with another node
         save_graph(graph, named)
-        # the graph is optimised already and runs as it is
+        # the graph is already optimised and runs as it is
         session = load_session(named, session_options(model.threads, "off", Path(folder, "trace")))
         for _ in range(warmup_runs + runs):
             session.run(None, feeds)
@@ -84,7 +87,10 @@ def run_traced(model: OnnxModel | str | Path, X: Any, runs: int = 1, warmup_runs
 
 
 def own_name(place: int) -> str:
-    """Return the unique name under which a node runs. Nodes of inner graphs, such as a loop's, have other names."""
+    """Return the unique name of the node at index `place` in the traced graph.
+
+    Nodes of inner graphs, such as the body of a loop, have other names.
+    """
     return f"operator {place} of the graph"
 
 
@@ -93,7 +99,7 @@ def _short(kind: str) -> str:
 
 
 def events_by_node(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the kernel-time events of each operator, without those of the first `skip_runs` runs."""
+    """Return the kernel-time events by node, without the events of the first `skip_runs` runs."""
     starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     begin = starts[skip_runs] if skip_runs < len(starts) else 0
     found: dict[str, list[Mapping[str, Any]]] = {}
@@ -104,7 +110,7 @@ def events_by_node(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> d
 
 
 def stored_tensors(graph: Any) -> dict[str, Tensor]:
-    """Return the types and shapes of a graph's weights."""
+    """Return the types and shapes of a graph's weights, by name."""
     from onnx import TensorProto
 
     return {
@@ -114,7 +120,7 @@ def stored_tensors(graph: Any) -> dict[str, Tensor]:
 
 
 def nodes_of(traced: Traced) -> list[Node]:
-    """Return the operators, with the types and shapes of their tensors in the run."""
+    """Return the operators of a traced graph, with the types and shapes that their tensors had in the run."""
     from onnx import helper
 
     known = stored_tensors(traced.graph.graph) | traced.inputs
@@ -131,7 +137,10 @@ def nodes_of(traced: Traced) -> list[Node]:
 
 
 def inferred_shapes(model: Any, inputs: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of tensors that ONNX infers from the shapes of the inputs, as far as it can."""
+    """Return the shapes of the tensors, by name, that ONNX can infer from the shapes of the inputs.
+
+    Tensors whose shape cannot be inferred are left out.
+    """
     from onnx import shape_inference
 
     copy = load_graph(model.SerializeToString())

@@ -1,4 +1,8 @@
-"""The bottleneck of each operator of an ONNX graph: its work and time compared with the roofs of this machine."""
+"""The bottleneck of each operator of an ONNX graph: its work and time compared with the roofs of this machine.
+
+The roofs are the machine's maximum operations/s and bytes/s. The wall of an operator is what limits its speed:
+arithmetic, memory traffic, or the fixed cost of a call.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +41,10 @@ class Place:
     Attributes
     ----------
     work, seconds
-        The operator's work, and its time in s: the lower quartile of its runs, because other programs only add time.
+        The operator's work, and its time in s. The time is the lower quartile over all runs, because other programs can
+        only make a run slower.
     peak, bandwidth, level
-        The operations/s and bytes/s of the roofs above it, and the memory level that holds its working set.
+        The maximum operations/s and bytes/s for this operator, and the memory level that holds its working set.
     wall
         What limits the operator: ``"compute"``, ``"memory"`` or ``"overhead"``.
     """
@@ -54,23 +59,23 @@ class Place:
 
     @property
     def rate(self) -> float:
-        """The operator's operations/s."""
+        """The rate in operations/s that the operator reaches."""
         return self.work.flop / self.seconds
 
     @property
     def least(self) -> float:
-        """The shortest time in s that the roofs allow."""
+        """The shortest time in s in which the roofs allow the operator to run."""
         return max(self.work.flop / self.peak, self.work.bytes / self.bandwidth)
 
     @property
     def of_roof(self) -> float:
-        """The share of the roofs' limit that the operator reaches."""
+        """The fraction of the roofs' limit that the operator reaches."""
         return self.least / self.seconds
 
 
 @dataclass(frozen=True)
 class Unplaced:
-    """An operator that could not be placed, for the reason `work.why`, and its time in s."""
+    """An operator that could not be placed on the roofline, with its time in s. `work.why` is the reason."""
 
     work: Counted
     seconds: float
@@ -79,7 +84,10 @@ class Unplaced:
 
 @dataclass(frozen=True)
 class Placed:
-    """Operators placed on the roofline, operators that could not be placed, and the time with and without a trace."""
+    """The operators of a model that were placed on the roofline, and the operators that could not be placed.
+
+    `plain` holds the model's times without tracing, and `traced` the total time of all operators in the trace, in s.
+    """
 
     places: list[Place]
     left_out: list[Unplaced]
@@ -89,7 +97,7 @@ class Placed:
 
     @property
     def operators(self) -> list[Place | Unplaced]:
-        """All operators, those without a place last."""
+        """All operators: first the placed operators, then the operators that could not be placed."""
         return [*self.places, *self.left_out]
 
     @property
@@ -99,7 +107,7 @@ class Placed:
 
     @property
     def sentences(self) -> list[str]:
-        """Advice, beginning with the wall that takes the most time, and cautions about the times."""
+        """Advice for each wall, beginning with the wall that takes the most time, and cautions about the times."""
         total = self.seconds or 1.0
         by_wall: dict[str, float] = {}
         for place in self.places:
@@ -130,12 +138,15 @@ class Placed:
         return told
 
     def table(self) -> Table:
-        """Return a table with a row for each operator that does something. Those without a place come last."""
+        """Return a table with one row for each operator that computes or moves something.
+
+        The operators that could not be placed come last.
+        """
         rows = [_row(each, self.seconds or 1.0) for each in self.operators]
         return Table(rows, "Operators at the roofs of this machine" if self.places else "Times of the operators")
 
     def __str__(self) -> str:
-        """Return the table and the sentences."""
+        """Return the table of operators followed by the explanatory sentences."""
         return "\n\n".join([str(self.table()), *self.sentences])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -144,7 +155,7 @@ class Placed:
 
 
 def _row(each: Place | Unplaced, total: float) -> dict[str, str]:
-    """Return an operator as a row of the table, with a dash for each unknown value."""
+    """Return the table row of an operator, with a dash for each unknown value."""
     work, known = each.work, each.work.bytes > 0
     row = {
         "operator": work.op,
@@ -166,12 +177,12 @@ def _row(each: Place | Unplaced, total: float) -> dict[str, str]:
 
 
 def quick(times: Sequence[float]) -> float:
-    """Return the lower quartile of times."""
+    """Return the lower quartile of the times."""
     return float(np.quantile(times, 0.25))
 
 
 def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
-    """Return the place of an operator on the roofline. Raise LookupError if no roof is known for its type."""
+    """Return the position of an operator on the roofline. Raise LookupError if no roof is known for its type."""
     level, bandwidth = roofs.level(work.working_set), roofs.bandwidth(work.working_set)
     measured = roofs.peaks
     if " × " in work.dtype and work.dtype not in measured:
@@ -179,7 +190,7 @@ def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
     peak = roofs.peak(work.dtype if work.dtype in measured else "float32")
     if work.flop:
         found = wall(Work(work.flop, work.bytes), seconds, peak, bandwidth)
-    else:  # no operations: bytes stand in for them, and the bandwidth is the only roof
+    else:  # without operations, bytes are counted instead, and the bandwidth is the only roof
         found = wall(Work(work.bytes, work.bytes), seconds, float("inf"), bandwidth)
     return Place(work, seconds, peak, bandwidth, level, found)
 
@@ -187,7 +198,7 @@ def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
 def place_operators(
     model: OnnxModel | str | Path, X: Any, roofs: Roofs, *, runs: int = 30, warmup_runs: int = 5
 ) -> Placed:
-    """Measure the operators of a model and place each under the roofs of this machine.
+    """Measure the operators of a model and compare each with the roofs of this machine.
 
     Parameters
     ----------
@@ -196,7 +207,7 @@ def place_operators(
     roofs
         See `tinybench.tools.roofline.roofs.measure_roofs`.
     runs, warmup_runs
-        The number of measured runs, whose lower quartile counts, and of warm-up runs before them.
+        The number of measured runs, of which the lower quartile counts, and the number of warm-up runs before them.
     """
     model = model if isinstance(model, OnnxModel) else OnnxModel(model)
     traced = run_traced(model, X, runs, warmup_runs)

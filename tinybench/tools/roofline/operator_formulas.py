@@ -1,8 +1,7 @@
-"""The work of an ONNX operator, from the shapes of its tensors: operations, and the fewest bytes to move.
+"""Formulas for the work of an ONNX operator from the shapes of its tensors: operations, and the fewest bytes to move.
 
-Conventions: a multiplication and an addition are two operations. Any function of one number counts as one operation,
-such as exp, tanh, erf, a square root or a comparison. A tensor is moved once. A tensor that only gets another shape is
-not moved.
+A multiplication and an addition are two operations. Any function of one number, such as exp, tanh, erf, a square root
+or a comparison, counts as one operation. Each tensor is moved once. A tensor that only gets another shape is not moved.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ PLAIN = {"float": "float32", "double": "float64"}  # NumPy's names
 
 
 class Tensor(NamedTuple):
-    """A tensor's type, as ONNX Runtime's trace names it, and its shape."""
+    """A tensor's type, named as in ONNX Runtime's trace, and its shape."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -47,7 +46,7 @@ class Tensor(NamedTuple):
 
 @dataclass(frozen=True)
 class Node:
-    """An operator and its tensors. An input that was left out is None."""
+    """An operator and its tensors. An optional input that was left out is None."""
 
     name: str
     op: str
@@ -58,14 +57,14 @@ class Node:
     __repr__ = short_repr
 
     def given(self, place: int) -> Tensor:
-        """Return an input. Raise KeyError if it is missing."""
+        """Return the input at index `place`. Raise KeyError if it is missing."""
         tensor = self.inputs[place] if place < len(self.inputs) else None
         if tensor is None:
             raise KeyError(f"input {place}")
         return tensor
 
     def has(self, place: int) -> bool:
-        """Return whether an optional input is present."""
+        """Return whether the optional input at index `place` is present."""
         return place < len(self.inputs) and self.inputs[place] is not None
 
 
@@ -73,20 +72,20 @@ Formula = Callable[[Node], float]
 
 
 def _each(operations: float) -> Formula:
-    """Return a formula with this number of operations for each number of the output."""
+    """Return a formula that counts `operations` for each element of the first output."""
     return lambda node: operations * node.outputs[0].size
 
 
 def _of_each_input(operations: float) -> Formula:
-    """Return a formula with this number of operations for each number of the first input."""
+    """Return a formula that counts `operations` for each element of the first input."""
     return lambda node: operations * node.given(0).size
 
 
 def _product(weights: int, *, each: float = 0.0, bias: int = -1, of_input: float = 0.0) -> Formula:
-    """Return a formula for a product of matrices, the second of which is input `weights`.
+    """Return a formula for a matrix multiplication whose second matrix is input number `weights`.
 
-    Each number of the output takes `each` more operations, plus one if there is a `bias` and one if there is an
-    activation. Each number of the first input takes `of_input` more.
+    Each element of the output takes `each` additional operations, plus one if input number `bias` is present, and one
+    if there is an activation. Each element of the first input takes `of_input` additional operations.
     """
 
     def count(node: Node) -> float:
@@ -119,7 +118,10 @@ def _pool(node: Node) -> float:
 
 
 def _several(node: Node) -> float:
-    """Return the operations that combine all inputs: one fewer than there are inputs, for each number of the output."""
+    """Return the operations that combine all inputs into one output.
+
+    Each element of the output takes one operation fewer than there are inputs.
+    """
     return float((sum(tensor is not None for tensor in node.inputs) - 1) * node.outputs[0].size)
 
 
@@ -129,13 +131,16 @@ def _few_bits(node: Node) -> float:
 
 
 def _linear(node: Node) -> float:
-    """Return the operations of a linear model from scikit-learn, whose weights are attributes."""
+    """Return the operations of a linear model from scikit-learn. Its weights are attributes of the operator."""
     rows, weights = node.given(0).shape[0], len(node.attributes["coefficients"])
     return float(rows * (2 * weights + len(node.attributes.get("intercepts", ()))))
 
 
 def _skip(operations: float) -> Formula:
-    """Return a formula for the normalisation of a sum of two tensors, plus a bias if there is one."""
+    """Return a formula for an operator that adds two tensors and an optional bias, and normalises the sum.
+
+    The normalisation takes `operations` for each element.
+    """
     return lambda node: (operations + 1 + node.has(4)) * node.given(0).size
 
 
@@ -149,7 +154,7 @@ FORMULAS: dict[str, Formula] = {
     "Gemm": _product(1, bias=2),
     "FusedGemm": _product(1, bias=2),
     "MatMulInteger": _product(1),
-    # plus scaling back to real numbers, or multiplying, rounding and clipping for the next integer product
+    # plus scaling back to real numbers, or scaling, rounding and clipping for the next integer multiplication
     "MatMulIntegerToFloat": _product(1, each=1, bias=6),
     "DynamicQuantizeMatMul": _product(1, each=1, bias=4, of_input=6),
     "QLinearMatMul": _product(3, each=3),
@@ -174,7 +179,7 @@ FORMULAS: dict[str, Formula] = {
     "Mean": lambda node: _several(node) + node.outputs[0].size,
     **_same("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ArgMax ArgMin", _of_each_input(1)),
     **_same("ReduceSumSquare ReduceL1 ReduceL2 ReduceLogSumExp", _of_each_input(2)),
-    # maximum, difference to it, exp, sum, division
+    # maximum, difference from the maximum, exp, sum, division
     **_same("Softmax LogSoftmax", _each(5)),
     # sum; difference, square, sum; division, scaling, shift
     **_same("LayerNormalization InstanceNormalization", _of_each_input(7)),
@@ -208,7 +213,7 @@ WHY_NOT = {
 
 
 def work_of(node: Node) -> tuple[float, float]:
-    """Return the operations and bytes of an operator. Raise LookupError with the reason if they are unknown."""
+    """Return the operations and bytes of an operator. Raise LookupError with the reason if they cannot be counted."""
     if node.op in VIEWS:
         return 0.0, 0.0
     if node.op not in FORMULAS and node.op not in MOVES:
@@ -229,7 +234,10 @@ def _bytes_of(node: Node) -> float:
 
 
 def type_of(node: Node) -> str:
-    """Return the type in which an operator computed. Integer products name both types, such as ``"uint8 × int8"``."""
+    """Return the type in which an operator computed.
+
+    For a multiplication of integer matrices, both types are named, such as ``"uint8 × int8"``.
+    """
     places = {"QLinearMatMul": 3, "QGemm": 3, "QLinearConv": 3}
     first = node.inputs[0].dtype if node.inputs and node.inputs[0] is not None else "unknown"
     if node.op == "DynamicQuantizeMatMul":

@@ -1,4 +1,4 @@
-"""The operations and bytes of every operator of an ONNX graph, counted from the shapes of a run."""
+"""The operations and bytes of every operator of an ONNX graph, counted from the tensor shapes in a traced run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ class Counted:
     Attributes
     ----------
     name, op, dtype
-        The operator's name in the graph that ran, its kind, and the type in which it computed.
+        The operator's name in the graph that ran, its kind, such as ``"MatMul"``, and the type in which it computed.
     flop, bytes
-        The operations, and the fewest bytes to move; 0 if they are not known.
+        The number of operations, and the smallest number of bytes to move. Both are 0 if they are not known.
     working_set
-        The bytes that pass through the caches between two runs of the operator. With stored weights, these are the
-        bytes of the whole graph. Otherwise they are the operator's own, which the previous operator has just written.
+        The bytes that pass through the caches between two runs of the operator. For an operator with constant weights,
+        these are the bytes of the whole graph. For other operators, they are the bytes of the operator's own tensors,
+        because the inputs have just been written by the previous operator.
     checked
-        Whether ONNX infers the same shapes for the outputs; False if it infers none.
+        Whether ONNX infers the same shapes for the outputs as in the run. False if ONNX cannot infer them.
     why
-        The reason why the operator was left out; "" if it was counted.
+        The reason why the work could not be counted; "" if it was counted.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Counted:
 
 
 def counted_operators(traced: Traced, source: Any) -> list[Counted]:
-    """Return the work of every operator of a run. `source` is the graph before it was optimised."""
+    """Return the work of every operator of a traced run. `source` is the graph before it was optimised."""
     nodes = nodes_of(traced)
     inferred = inferred_shapes(source, traced.inputs) | inferred_shapes(traced.graph, traced.inputs)
     stored = stored_tensors(traced.graph.graph)
@@ -76,17 +77,17 @@ def counted_operators(traced: Traced, source: Any) -> list[Counted]:
 
 
 def count_work(model: OnnxModel | str | Path, X: Any) -> list[Counted]:
-    """Return the work of each operator of a model, in the order of the graph that really ran.
+    """Return the work of each operator of a model, in the order of the graph as ONNX Runtime optimised it.
 
-    The shapes come from the runtime's trace of the run and are checked against those that ONNX infers. An operator
-    without a formula is left out of the counts, with the reason in `why`.
+    The tensor shapes come from a trace of the run and are checked against the shapes that ONNX infers. An operator
+    without a formula has no counts, and its field `why` holds the reason.
 
     Parameters
     ----------
     model
         A loaded model, or the path of an ``.onnx`` file.
     X
-        One batch: an array, or arrays by input.
+        One batch: an array, or a dictionary of arrays by input name.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""A figure of the roofline: the maximum rate at each intensity, and the operators and batch sizes below it."""
+"""A figure of the roofline: the maximum rate at each intensity, and the operators and batch sizes below it.
+
+The intensity is the number of operations per byte moved. The wall of an operator is what limits its speed.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,17 @@ def roof_picture(
     walks: Mapping[str, Sequence[BatchPoint]] | None = None,
     dtypes: Sequence[str] = ("float32", "uint8 × int8"),
 ) -> Drawn:
-    """Draw roofs by type and memory level on logarithmic axes, and operators and batch sizes below them.
+    """Draw the roofs of each type and memory level on logarithmic axes, with operators and batch sizes below them.
 
     Parameters
     ----------
     roofs
         See `tinybench.tools.roofline.roofs.measure_roofs`.
     placed
-        Operators by the name of their model. Each model has a colour, and each wall a marker.
+        The placed operators of each model, by the name of the model. Each model has a colour, and each wall has a
+        marker.
     walks
-        The result of `batch_sizes.batch_walk`: a line for each model from its smallest to its largest batch.
+        The result of `batch_sizes.batch_walk`. Each model is drawn as a line from its smallest to its largest batch.
     dtypes
         The types whose roofs to draw, if they were measured.
     """
@@ -75,7 +79,10 @@ def roof_picture(
 
 
 def _draw_roofs(axes: Axes, roofs: Roofs, dtypes: Sequence[str], left: float, right: float) -> Any:
-    """Draw slopes of the memory levels up to the highest roof, and a level line for each type. Return all lines."""
+    """Draw a slope for each memory level up to the highest roof, and a horizontal line for each type.
+
+    Return all lines.
+    """
     highest = max(roofs.peak(dtype) for dtype in dtypes)
     lines = []
     for number, (level, result) in enumerate(roofs.levels.items()):
@@ -98,9 +105,9 @@ def _draw_roofs(axes: Axes, roofs: Roofs, dtypes: Sequence[str], left: float, ri
 def _draw_operators(
     axes: Axes, placed: Mapping[str, Placed], colours: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[float, float]]]:
-    """Draw a marker for each operator. Return the names and places of the longest of each kind.
+    """Draw a marker for each operator. Return the names and positions of the operators to label.
 
-    Operators that take less than 5 % of the time are not returned.
+    In each model, the slowest operator of each kind is labelled if it takes at least 5 % of the time.
     """
     names, places = [], []
     for number, (model, each) in enumerate(placed.items()):
@@ -124,7 +131,10 @@ def _draw_operators(
 def _draw_walks(
     axes: Axes, walks: Mapping[str, Sequence[BatchPoint]], colours: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[float, float]]]:
-    """Draw a line for each model, with a point and an interval per batch. Return labels and places of both ends."""
+    """Draw a line for each model, with a point and an interval for each batch size.
+
+    Return the labels and positions of the first and the last point of each line.
+    """
     names, places = [], []
     for number, (model, walk) in enumerate(walks.items()):
         x, y = [step.intensity for step in walk], np.array([1e9 * step.rate.median for step in walk])

@@ -1,4 +1,7 @@
-"""The measured roofs of this machine: operations/s of matrix products by type, and bytes/s by working set."""
+"""The measured roofs of this machine, which are its maximum rates.
+
+They are the operations/s of matrix multiplications by type, and the bytes/s by size of the working set.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,14 @@ class Roofs:
     Attributes
     ----------
     products, bandwidths
-        The results of each matrix product in 10⁹ operations/s, and of each kind and working set in GB/s.
+        The rate of each matrix multiplication in 10⁹ operations/s, and the rate of each kind of byte movement at each
+        size of the working set in GB/s.
     caches
-        The size in bytes by level, as the system reports it; empty if it reports none.
+        The size of each cache in bytes, by level. Empty if the system reports no caches.
     specification
-        The peak according to the specification, by type; without the types for which it is not known.
+        The theoretical peak of the processor, by type. Types with an unknown peak are left out.
     threads, notes
-        The number of threads that did the work, and sentences about what could not be measured.
+        The number of threads that were used in the measurements, and sentences about what could not be measured.
     """
 
     products: list[BenchmarkResult]
@@ -52,7 +56,10 @@ class Roofs:
 
     @property
     def peaks(self) -> dict[str, BenchmarkResult]:
-        """The fastest product for each type in which one really ran."""
+        """The result of the fastest matrix multiplication for each type.
+
+        Types in which no matrix multiplication really ran are left out.
+        """
         best: dict[str, BenchmarkResult] = {}
         for result in self.products:
             ran = result.metadata["ran_in"]
@@ -61,9 +68,9 @@ class Roofs:
         return best
 
     def peak(self, dtype: str) -> float:
-        """Return the maximum operations/s of a type, such as ``"float32"`` or ``"uint8 × int8"`` (also ``"int8"``).
+        """Return the maximum operations/s of a type, such as ``"float32"``. ``"int8"`` stands for ``"uint8 × int8"``.
 
-        Raise ValueError for a type in which no product ran.
+        Raise ValueError for a type in which no matrix multiplication ran.
         """
         dtype = "uint8 × int8" if dtype == "int8" else dtype
         if dtype not in self.peaks:
@@ -72,25 +79,29 @@ class Roofs:
 
     @property
     def reads(self) -> list[BenchmarkResult]:
-        """The bandwidths of reading, sorted by working set."""
+        """The measured read bandwidths, sorted by working set."""
         found = [result for result in self.bandwidths if result.metadata["kind"] == "read"]
         return sorted(found, key=lambda result: int(result.metadata["working_set"]))
 
     def bandwidth(self, working_set: float) -> float:
-        """Return the bytes/s at which a working set is read, interpolated between those measured."""
+        """Return the bytes/s at which a working set is read, interpolated between the measured working sets."""
         sizes = [np.log(result.metadata["working_set"]) for result in self.reads]
         return 1e9 * float(np.interp(np.log(max(working_set, 1)), sizes, [result.median for result in self.reads]))
 
     def level(self, working_set: float) -> str:
-        """Return the first cache that holds a working set, or ``"memory"``. If no cache is known, return the size."""
+        """Return the name of the first cache that can hold a working set, or ``"memory"`` if none can.
+
+        If no cache size is known, return the size of the working set as text.
+        """
         fitting = [level for level, size in self.caches.items() if working_set <= size]
         return fitting[0] if fitting else "memory" if self.caches else bytes_text(working_set)
 
     @property
     def levels(self) -> dict[str, BenchmarkResult]:
-        """The bandwidth of reading half of each cache, and of reading the largest working set.
+        """The read bandwidth of half of each cache, and of the largest working set, by name.
 
-        The last one is called memory if it is at least twice the largest cache.
+        The largest working set has the name ``"memory"`` if it is at least twice as large as the largest cache.
+        Otherwise its name is its size.
         """
         by_size = {result.metadata["working_set"]: result for result in self.reads}
         wanted = {level: size // 2 // 64 * 64 for level, size in self.caches.items()}
@@ -102,7 +113,7 @@ class Roofs:
         return found | {"memory" if beyond else bytes_text(last): by_size[last]}
 
     def tables(self) -> tuple[Table, Table]:
-        """Return a table of the peaks with their specification, and a table of the bandwidths."""
+        """Return a table of the peaks compared with the specification, and a table of the bandwidths."""
         of = f"{self.threads} {'thread' if self.threads == 1 else 'threads'}"
         peaks = [
             {
@@ -129,7 +140,7 @@ class Roofs:
 
     @property
     def sentences(self) -> list[str]:
-        """The assumptions of the specification, how bytes were moved, and what could not be measured."""
+        """Sentences on the assumptions of the specification, how bytes were moved, and what could not be measured."""
         known = {kind: each.assumed for kind, each in self.specification.items() if kind in self.peaks}
         ways = dict.fromkeys(result.metadata["kind"] for result in self.bandwidths)
         told = [f"Specification of {kind}: {assumed}." for kind, assumed in known.items()]
@@ -144,7 +155,7 @@ class Roofs:
         return told
 
     def __str__(self) -> str:
-        """Return both tables and the sentences."""
+        """Return the tables of peaks and bandwidths, followed by the explanatory sentences."""
         return "\n\n".join([*map(str, self.tables()), *self.sentences])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -161,13 +172,16 @@ def bytes_text(size: float) -> str:
 
 
 def median_with_interval(result: BenchmarkResult) -> str:
-    """Return the median with its interval, or with the range if there are few values."""
+    """Return the median with its interval, or with the range if there are fewer than 6 values."""
     named = f"{100 * result.confidence:.3g} % CI" if result.count >= 6 else "range"
     return format_interval(result.median, *interval(result), "", named).strip()
 
 
 def against(result: BenchmarkResult, known: Specification | None) -> str:
-    """Return the share of the specification that was reached. More than all of it shows a wrong assumption."""
+    """Return which fraction of the specified peak was reached, as text.
+
+    If the fraction is more than 102 %, the text says that an assumption about the peak is wrong.
+    """
     if known is None:
         return "not known"
     share = 1e9 * result.median / known.rate
@@ -192,19 +206,20 @@ def measure_roofs(
     Parameters
     ----------
     dtypes
-        Types of matrix products; see `tinybench.tools.roofline.matrix_products.TYPES`.
+        Types of matrix multiplications; see `tinybench.tools.roofline.matrix_products.TYPES`.
     seconds
-        The approximate total time, on a machine that is fast enough.
+        The approximate total time in seconds, on a machine that is fast enough.
     threads
         The number of threads that compute and move bytes, each within its own working set.
     kinds
-        Ways to move bytes, out of ``"read"``, ``"copy"`` and ``"triad"``.
+        The kinds of byte movement to measure: any of ``"read"``, ``"copy"`` and ``"triad"``.
     largest
-        The largest working set in bytes. By default it exceeds the last cache, as far as memory and time allow.
+        The largest working set in bytes. By default, it is larger than the last cache, as far as memory and time allow.
     rounds
         The number of measurements of each rate; at least 6 for an interval.
     clock, root, seed
-        The clock in s; the folder that contains ``/proc`` and ``/sys``; the seed of the order in each round.
+        The clock, which returns seconds; the folder that contains ``/proc`` and ``/sys``; and the seed of the random
+        orders.
     """
     caches, notes = read_caches(root), []
     largest = largest or largest_set(caches, seconds, threads)

@@ -1,4 +1,4 @@
-"""The theoretical peak of a processor by its instruction sets and its clock, and the sizes of its caches."""
+"""The theoretical peak of a processor, computed from its instruction sets and clock, and the sizes of its caches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INTEGER = (
 
 @dataclass(frozen=True)
 class Specification:
-    """The maximum operations/s according to the specification, and the assumptions behind this number."""
+    """The theoretical maximum of operations/s, and the assumptions behind this number."""
 
     rate: float
     assumed: str
@@ -56,9 +56,9 @@ def _sysctl(name: str) -> str:
 
 
 def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str, int]:
-    """Return the sizes in bytes of the first core's caches for data, by level, such as ``"L2"``.
+    """Return the sizes in bytes of the first core's data caches, by level, such as ``"L2"``.
 
-    The result is empty if the system does not report them. `root` is the folder that contains ``/sys``.
+    If the system does not report the sizes, the result is empty. `root` is the folder that contains ``/sys``.
     """
     if system == "darwin":
         named = {"L1": ("hw.perflevel0.l1dcachesize", "hw.l1dcachesize"), "L3": ("hw.l3cachesize",)}
@@ -74,7 +74,7 @@ def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str,
 
 
 def read_processor(root: str | Path = "/") -> Processor:
-    """Read the properties of the first core from ``/proc`` and ``/sys`` below `root`."""
+    """Read the properties of the first core from ``/proc`` and ``/sys`` in the folder `root`."""
     told = read_text(Path(root, "proc/cpuinfo"))
     lines = re.findall(r"^(flags|Features)\s*:(.*)$", told, re.MULTILINE)
     flags = frozenset(lines[0][1].split()) if lines else frozenset()
@@ -93,7 +93,10 @@ def _best(sets: Collection[tuple[str, int, str]], flags: Collection[str]) -> tup
 
 
 def specifications(processor: Processor, cores: int) -> dict[str, Specification]:
-    """Return the theoretical peak by type: cores × clock × operations per cycle. Leave out types that are not known."""
+    """Return the theoretical peak of each type: cores × clock × operations per cycle.
+
+    Types whose peak is not known are left out.
+    """
     if processor.clock is None:
         return {}
     gigahertz = (

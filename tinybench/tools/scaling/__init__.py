@@ -1,1 +1,1 @@
-"""Measurements of how the throughput scales with the number of workers, and the laws fitted to them."""
+"""Measurements of how throughput scales with the number of workers, and the laws fitted to these measurements."""

@@ -1,4 +1,7 @@
-"""Laws of scaling fitted to measured seconds, with an interval for each number."""
+"""Laws of scaling fitted to measured times, with an interval for each fitted number.
+
+In this module, n is a worker count, and a round is one measurement of each worker count.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ Fit = Callable[[dict[int, float]], "float | Sequence[float]"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval. ``str`` gives both, and "at least" if the interval has no upper end.
+    """A number with its interval. ``str`` gives both, and "at least" if the upper bound is infinite.
 
-    `low` and `high` are NaN if there is no interval, because rounds that do not differ do not show their scatter.
+    If all rounds are equal, their scatter is unknown. There is then no interval, and `low` and `high` are NaN.
     """
 
     value: float
@@ -44,8 +47,9 @@ class Estimate:
 def check_rounds(seconds_by_n: Seconds, unknown: int = 1, least: int = 3) -> np.ndarray:
     """Return the logarithms of the seconds, one row per round.
 
-    Raise ValueError if a law with this number of `unknown` numbers cannot be fitted, if there are fewer rounds than
-    `least`, or if the number of rounds differs between the numbers of workers.
+    Raise ValueError if there are too few worker counts to fit a law with `unknown` unknown numbers, if there are fewer
+    rounds than `least`, if the worker counts do not all have the same number of rounds, or if a time is not finite or
+    not above 0.
     """
     workers = ", ".join(map(str, seconds_by_n)) or "none"
     if 1 not in seconds_by_n or sum(n > 1 for n in seconds_by_n) < unknown:
@@ -65,11 +69,11 @@ def check_rounds(seconds_by_n: Seconds, unknown: int = 1, least: int = 3) -> np.
 
 
 def trimmed(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the trimmed mean of each column, the rounds' deviations from it, and how many rounds are kept for it.
+    """Return the trimmed mean of each column, the rounds' deviations from it, and the number of rounds kept for it.
 
-    The columns are the numbers of workers. The median of each round is subtracted first, because it affects all columns
-    alike. For the mean, the lowest and the highest fifth of the rounds in each column are dropped. For the deviations,
-    they are replaced by the nearest value that is kept.
+    Each column is a worker count. The median of each round is subtracted first, because a slow round is slow in all
+    columns. For the mean, the lowest and the highest fifth of the rounds in each column are dropped. For the
+    deviations, the dropped values are replaced with the nearest value that is kept.
     """
     cut = len(logs) // 5
     apart = logs - np.median(logs, axis=1, keepdims=True)
@@ -79,7 +83,7 @@ def trimmed(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def middle_seconds(seconds_by_n: Seconds) -> dict[int, float]:
-    """Return the trimmed mean of the rounds in seconds, by number of workers; see `trimmed`."""
+    """Return the trimmed mean of the rounds in seconds, by worker count; see `trimmed`."""
     middle = trimmed(check_rounds(seconds_by_n, 0, 1))[0]
     return dict(zip(seconds_by_n, np.exp(middle).tolist(), strict=True))
 
@@ -94,32 +98,33 @@ def with_interval(
     draws: int = 1000,
     seed: int = 0,
 ) -> Any:
-    """Return the result of `fit` for seconds by number of workers, with an interval for each number.
+    """Return the result of `fit` for the measured times, with an interval for each number in the result.
 
     Parameters
     ----------
     fit
-        A function that takes one time in seconds for each number of workers n, and returns one number or several.
+        A function that takes one time in seconds for each worker count n, and returns one number or several.
     seconds_by_n
-        The seconds of each round, by n; the same rounds for all.
+        The seconds of each round, by n. All n must have the same rounds.
     confidence
         Coverage of each interval.
     unknown
-        The number of unknown numbers in the fitted law. The law needs n = 1 and as many other n. Otherwise ValueError
-        is raised.
+        The number of unknown numbers in the fitted law. If the times do not include n = 1 and at least `unknown` other
+        n, ValueError is raised.
     drawn
-        The function to fit to random draws; by default `fit`. If one of several numbers stands at the bound of its law,
-        a bounded fit makes the intervals of the others too narrow (`free_usl` does not).
+        The function to fit to random draws; by default `fit`. If `fit` has bounds and one of its numbers lies at a
+        bound, the intervals of the other numbers become too narrow. In this case, pass an unbounded fit, such as
+        `free_usl`.
     draws, seed
         The number of random draws of the seconds, and the seed of the random numbers.
 
     Returns
     -------
     Estimate, or a tuple of them
-        The values come from the middle of the rounds (see `trimmed`). For the intervals, this middle is moved at random
-        as far as the rounds differ, with the heavier tails of Student's t for few rounds, and fitted again. An interval
-        lies between the quantiles of these fits. It keeps to the bounds of a law, and may be infinite. If the rounds do
-        not differ, it is NaN.
+        The values are fitted to the trimmed means of the rounds (see `trimmed`). For the intervals, the means are moved
+        at random as far as the rounds differ, and the law is fitted again. With few rounds, the random moves have the
+        heavier tails of Student's t. Each interval lies between two quantiles of these fits. It stays within the bounds
+        of the law and may be infinite. If the rounds do not differ, the interval is NaN.
 
     References
     ----------
@@ -139,7 +144,7 @@ def with_interval(
     again = [(drawn or fit)(dict(zip(workers, row, strict=True))) for row in np.exp(moved).tolist()]
     values, found = np.atleast_1d(np.asarray(plain, float)), np.array(again, float).reshape(draws, -1)
     tail = (1 - confidence) / 2
-    # each end is one of the draws, not interpolated between two of them, of which one may be infinite
+    # each bound is one of the draws: an interpolation between two draws fails if one of them is infinite
     low = np.quantile(found, tail, axis=0, method="lower")
     high = np.quantile(found, 1 - tail, axis=0, method="higher")
     low, high = np.minimum(values, low), np.maximum(values, high)
@@ -151,7 +156,10 @@ def with_interval(
 
 
 def serial_share(law: Callable[[float, float], float], speedups: Mapping[int, float]) -> float:
-    """Return the serial share, from 0 to 1, for which a law such as `amdahl` or `gustafson` fits the speed-ups best."""
+    """Return the serial fraction, from 0 to 1, with which a law fits the speed-ups best.
+
+    The law is a function such as `amdahl` or `gustafson`.
+    """
     from scipy.optimize import minimize_scalar
 
     logs = {n: math.log(gain) for n, gain in speedups.items()}
@@ -164,7 +172,10 @@ def serial_share(law: Callable[[float, float], float], speedups: Mapping[int, fl
 
 
 def free_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
-    """Return the contention and crosstalk that fit best, each as if the other were allowed to be below 0."""
+    """Return the contention and the crosstalk of the Universal Scalability Law that fit the speed-ups best.
+
+    Each of the two is fitted as if the other could be below 0. A result below 0 is replaced with 0.
+    """
     points = [(n - 1.0, n * (n - 1.0), n / gain - 1) for n, gain in speedups.items()]
     aa, ab, bb = (sum(p[i] * p[j] for p in points) for i, j in ((0, 0), (0, 1), (1, 1)))
     al, bl = (sum(p[i] * p[2] for p in points) for i in (0, 1))
@@ -174,20 +185,20 @@ def free_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Laws:
-    """The laws fitted to measured seconds; ``str`` gives them as a table.
+    """The laws fitted to measured times; ``str`` gives them as a table.
 
     Attributes
     ----------
     amdahl, gustafson
-        The serial share of the time with one worker, and of the time with all workers.
+        The serial fraction of the time with one worker (Amdahl), and of the time with all workers (Gustafson).
     contention, crosstalk, best
-        The two numbers of the Universal Scalability Law, and the number of workers that is fastest according to it.
+        The two numbers of the Universal Scalability Law, and the worker count that is fastest according to this law.
     best_measured
-        The fastest number of workers among those measured. Its interval includes the other numbers that may be as fast.
+        The fastest of the measured worker counts. Its interval includes other worker counts that may be as fast.
     misses
-        For each law, the largest factor by which it misses a measured speed-up.
+        The largest factor by which each law misses a measured speed-up, by the name of the law.
     largest
-        The largest number of workers that was measured.
+        The largest worker count that was measured.
     """
 
     amdahl: Estimate
@@ -203,7 +214,7 @@ class Laws:
 
     @property
     def notes(self) -> list[str]:
-        """Cautions: the laws that fit badly, and a best number of workers beyond those measured."""
+        """Cautions about laws that fit badly, and about a best worker count beyond those that were measured."""
         found = [
             f"{law} is off by up to {factor - 1:.0%}" if factor < 2 else f"{law} is off up to {factor:.1f} times"
             for law, factor in self.misses.items()
@@ -218,7 +229,7 @@ class Laws:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data for ``json.dumps``. Infinite values become None."""
+        """Return all fields and notes as plain data for ``json.dumps``. Infinite values and NaN become None."""
         return finite({**asdict(self), "notes": self.notes})  # type: ignore[no-any-return]
 
     def table(self) -> Table:
@@ -236,7 +247,7 @@ class Laws:
         )
 
     def __str__(self) -> str:
-        """Return the table and the notes."""
+        """Return the table of fitted numbers followed by the notes."""
         return "\n".join([str(self.table()), *self.notes])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -245,10 +256,10 @@ class Laws:
 
 
 def fit_laws(seconds_by_n: Seconds, confidence: float = 0.95, *, draws: int = 1000, seed: int = 0) -> Laws:
-    """Return Amdahl's, Gustafson's and the Universal Scalability Law fitted to measured seconds.
+    """Return Amdahl's, Gustafson's and the Universal Scalability Law fitted to measured times.
 
-    Raise ValueError unless 1 and at least two other numbers of workers were measured, because the last law has two
-    unknown numbers.
+    Raise ValueError unless 1 and at least two other worker counts were measured, because the Universal Scalability Law
+    has two unknown numbers.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Scaling with more workers (threads, processes, threads inside a runtime), measured in common rounds."""
+"""Measurements of how throughput scales with the number of workers, in common rounds of all worker counts.
+
+A way of scaling (`Way`) is a kind of worker: threads, processes, or threads inside a runtime.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +30,15 @@ from tinybench.tools.scaling.workers import Measure, Way
 
 @dataclass(frozen=True)
 class Scaling:
-    """The seconds per call by number of workers and round, for each way of running the workers.
+    """The measured seconds per call, for each way of scaling (`Way`), worker count and round.
 
     Attributes
     ----------
     results
-        By way and number of workers, the seconds per call: the window divided by the calls that all workers finished in
-        it.
+        The seconds per call, by way and worker count: the length of the time window divided by the number of calls that
+        all workers together finished in the window.
     notes
-        What to know before reading the results.
+        Sentences about the limits of the measurement.
     """
 
     results: dict[str, dict[int, BenchmarkResult]]
@@ -44,7 +47,7 @@ class Scaling:
     __repr__ = short_repr
 
     def seconds(self, way: str | None = None) -> dict[int, list[float]]:
-        """Return the seconds of all rounds by number of workers. `way` may be left out if there is only one."""
+        """Return the seconds of all rounds by worker count. `way` may be left out if there is only one way."""
         if way is None and len(self.results) == 1:
             [way] = self.results
         if way not in self.results:
@@ -52,10 +55,11 @@ class Scaling:
         return {n: list(result.values) for n, result in self.results[way].items()}
 
     def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
-        """Return a row for each way and n: median seconds per call, calls per second, and the speed-up over one worker.
+        """Return a row for each way and worker count.
 
-        The speed-up is the median of the rounds' ratios, and ``speedup_ci`` is its interval. Without n = 1 both are
-        None. With fewer than 6 rounds the interval is None.
+        A row holds the median seconds per call, the calls per second, the speed-up over one worker, and the efficiency.
+        The speed-up is the median of the rounds' ratios, and ``speedup_ci`` is its interval. If one worker was not
+        measured, the speed-up and its interval are None. With fewer than 6 rounds, the interval is None.
         """
         found = []
         for way, results in self.results.items():
@@ -73,7 +77,7 @@ class Scaling:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data for ``json.dumps``."""
+        """Return the results, rows and notes as plain data for ``json.dumps``."""
         ways = {way: {str(n): one.to_dict() for n, one in by_n.items()} for way, by_n in self.results.items()}
         return json_safe({"ways": ways, "rows": self.rows(), "notes": self.notes}, "scaling")  # type: ignore[no-any-return]
 
@@ -88,7 +92,7 @@ class Scaling:
         return Table(rows, f"calls per second by number of workers; speed-up over one, {100 * confidence:.3g} % CI")
 
     def __str__(self) -> str:
-        """Return the table and the notes."""
+        """Return the table of throughputs and speed-ups, followed by the notes."""
         return "\n".join([str(self.table()), *self.notes])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -97,7 +101,10 @@ class Scaling:
 
 
 def default_workers(cores: int) -> list[int]:
-    """Return numbers of workers up to twice the cores, but at least to 4: 1, 2, 3, 4, 6, 8, 12, … and the cores."""
+    """Return worker counts up to twice the number of cores, but at least up to 4.
+
+    They are 1, 2, 3, 4, 6, 8, 12, … and the number of cores.
+    """
     steps, size = {1, 2, 3, 4, cores, 2 * cores}, 4
     while size < 2 * cores:
         steps |= {size, size + size // 2}
@@ -114,34 +121,35 @@ def measure_scaling(
     pin: Sequence[str] = (),
     seed: int | None = None,
 ) -> Scaling:
-    """Measure the throughput of 1, 2, … workers in shuffled rounds. Every number has its turn in each round.
+    """Measure the throughput of 1, 2, … workers in shuffled rounds. Each worker count is measured once per round.
 
     Parameters
     ----------
     ways
-        One or several by name: `threads`, `processes`, `intra_op`, `inter_op`, `blas` of `scaling.workers`.
+        One way of scaling (`Way`), or several by name. `scaling.workers` has `threads`, `processes`, `intra_op`,
+        `inter_op` and `blas`.
     workers
-        The numbers of workers to measure; by default up to twice the cores that this process may use.
+        The worker counts to measure; by default up to twice the cores that this process may use.
     rounds
         The number of shuffled rounds, at least 6, because fewer give no interval.
     window
-        Seconds of each measurement. In all, the measurements take rounds × numbers × ways times as long, and the start
-        takes some more.
+        Seconds of each measurement. All measurements together take this time multiplied by the numbers of rounds,
+        worker counts and ways, plus the time to start the workers.
     pin
         Names of ways to measure a second time, with n workers pinned to the first n cores.
     seed
-        The seed of the random orders; None for new ones each time.
+        The seed of the random orders. With None, the orders are different each time.
 
     Returns
     -------
     Scaling
-        A pinned way has ``", pinned"`` after its name. Notes say what cannot be measured here: with one core, with
-        fewer cores granted by a control group, or on a system that cannot pin.
+        The name of a pinned way ends with ``", pinned"``. Notes say what cannot be measured on this machine: because it
+        has one core, because a control group grants fewer cores, or because the system cannot pin.
 
     Raises
     ------
     ValueError
-        If a number makes no sense. Exceptions of the measured function are passed on.
+        If an argument is not valid. Exceptions of the measured function are passed on.
     RuntimeError
         If a worker process dies.
     """
@@ -182,7 +190,10 @@ def measure_scaling(
 def quiet(
     most: float = 0.1, used: Callable[[], float] = time.process_time, clock: Callable[[], float] = time.perf_counter
 ) -> None:
-    """Wait until no thread of this process spins, at most `most` s. A runtime's threads spin after each call."""
+    """Wait until no thread of this process spins (waits in a busy loop), for at most `most` seconds.
+
+    A runtime's threads spin for a while after each call.
+    """
     end = clock() + most
     while clock() < end:
         before = used()
@@ -193,13 +204,13 @@ def quiet(
 
 def _seconds_per_call(measure: Measure, n: int, window: float, cores: list[int] | None) -> float:
     quiet()  # threads of the previous measurement must not slow this one down
-    while not (done := measure(n, window, cores)):  # on a busy machine all workers may have begun after the window
+    while not (done := measure(n, window, cores)):  # on a busy machine, all workers may begin after the window's end
         window *= 2
     return window / done
 
 
 def _granted(cores: int) -> float | None:
-    """Return how many cores the control group grants, or None if this is unknown."""
+    """Return the number of cores that the control group grants, or None if this number is unknown."""
     try:
         from tinybench.machine import granted_cores
     except ImportError:  # module 15 is not built yet

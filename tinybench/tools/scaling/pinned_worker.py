@@ -1,4 +1,7 @@
-"""The part of a worker: its cores, and its calls in a window. It imports little, so that new processes start fast."""
+"""The code that each worker runs: pinning to cores, and counting calls within a time window.
+
+The module imports little, so that new processes start fast.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ import psutil
 def calls_in(
     call: Callable[[], Any], start: float, end: float, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Wait until `start`, call until `end`, and return the number of calls.
+    """Wait until `start`, then repeat the call until `end`. Return the number of calls.
 
-    The last call counts by the share of it that lies before `end`.
+    The last call counts as the fraction of its duration that lies before `end`.
     """
     while (now := clock()) < start:
         time.sleep(max(0.0, min(start - now, 1e-3)))
@@ -35,7 +38,7 @@ def can_pin() -> bool:
 
 
 def own_cores() -> list[int]:
-    """Return the numbers of the cores that this process may use, as far as the system reports them."""
+    """Return the indices of the cores that this process may use, as far as the system reports them."""
     return list(psutil.Process().cpu_affinity()) if can_pin() else list(range(os.cpu_count() or 1))
 
 

@@ -1,8 +1,10 @@
-"""Ways to run n workers: threads, processes, and the threads inside ONNX Runtime or a BLAS library.
+"""Ways of running n workers: threads, processes, and the threads inside ONNX Runtime or a BLAS library.
 
-A way is a context manager. It starts all workers before any time is measured, and yields a function. The function takes
-a number of workers, a window in s and the cores to pin them to (None: all), and returns the number of calls that all
-workers did in the window. The last call of each worker counts by the share of it that lies in the window.
+A way (`Way`) is a function that takes the worker counts and returns a context manager. The context manager starts all
+workers before any time is measured, and yields a second function. The second function takes a worker count, the length
+of a time window in s and the cores to which the workers are pinned (None: no pinning). It returns the number of calls
+that all workers together finished in the window. The last call of each worker counts as the fraction of its duration
+that lies in the window.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ def run():
 
 
 def _work(call: Callable[[], Any], orders: queue.SimpleQueue[Any], answers: queue.SimpleQueue[Any]) -> None:
-    """Count the calls in one window after another, until an order is None."""
+    """Count the calls in each time window from `orders`, and put the number into `answers`.
+
+    Stop when an order is None. If a call raises an exception, put the exception into `answers`.
+    """
     while (order := orders.get()) is not None:
         try:
             answers.put(calls_in(call, *order))
@@ -59,7 +64,7 @@ def _work(call: Callable[[], Any], orders: queue.SimpleQueue[Any], answers: queu
 
 
 def threads(call: Callable[[], Any]) -> Way:
-    """Return a way with n Python threads, each of which calls the function repeatedly."""
+    """Return a way of scaling (`Way`) with n Python threads, each of which repeatedly calls the given function."""
 
     @contextmanager
     def way(workers: Sequence[int]) -> Iterator[Measure]:
@@ -90,10 +95,11 @@ def threads(call: Callable[[], Any]) -> Way:
 
 
 def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
-    """Return a way with n processes, in each of which ``factory(*args)`` creates the function to call.
+    """Return a way of scaling (`Way`) with n processes, each of which repeatedly calls a function.
 
-    The factory is passed as in `measure_cold_start`: a function that imports what it needs, or ``"module:function"``.
-    All processes start and make one call before the first measurement. Raise RuntimeError if a process dies.
+    In each process, ``factory(*args)`` creates the function to call. The factory is passed as in `measure_cold_start`:
+    a function that imports what it needs, or ``"module:function"``. All processes start and make one call before the
+    first measurement. Raise RuntimeError if a process dies.
     """
     task = fresh_task(factory, None, args, 0)
 
@@ -122,7 +128,10 @@ def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
 
 
 def _of_setting(make: Callable[[int], tuple[Callable[[], Any], AbstractContextManager[Any]]]) -> Way:
-    """Return a way in which one caller has n threads inside its calls. `make` returns the call and its context."""
+    """Return a way of scaling (`Way`) with a single caller, whose calls use n threads internally.
+
+    For each n, `make` returns the function to call and the context manager in which it is called.
+    """
 
     @contextmanager
     def way(workers: Sequence[int]) -> Iterator[Measure]:
@@ -141,7 +150,7 @@ def _of_setting(make: Callable[[int], tuple[Callable[[], Any], AbstractContextMa
 
 
 def save_branches(path: str | Path, branches: int = 4, width: int = 256, depth: int = 4, seed: int = 0) -> Path:
-    """Write an ``.onnx`` file of `branches` independent chains of matrix products, and their sum."""
+    """Write an ``.onnx`` file with `branches` independent chains of matrix multiplications, whose results are added."""
     from onnx import TensorProto, helper, numpy_helper
 
     rng, nodes, stored, ends = np.random.default_rng(seed), [], [], []
@@ -161,7 +170,10 @@ def save_branches(path: str | Path, branches: int = 4, width: int = 256, depth: 
 
 
 def intra_op(path: str | Path, X: Any) -> Way:
-    """Return a way with n threads inside each operator of an ``.onnx`` file. Each call predicts all rows of X."""
+    """Return a way of scaling (`Way`) with n threads inside each operator of an ``.onnx`` file.
+
+    Each call predicts all rows of X.
+    """
 
     def make(n: int) -> tuple[Callable[[], Any], AbstractContextManager[Any]]:
         return partial(OnnxModel(path, threads=n).forward, X), nullcontext()
@@ -170,9 +182,9 @@ def intra_op(path: str | Path, X: Any) -> Way:
 
 
 def inter_op(path: str | Path, X: Any) -> Way:
-    """Return a way with n threads, among which ONNX Runtime distributes independent operators.
+    """Return a way of scaling (`Way`) in which ONNX Runtime distributes independent operators over n threads.
 
-    Only a graph with branches has independent operators. Each operator has one thread.
+    Only a graph with branches has independent operators. Each operator runs in one thread.
     """
     import onnxruntime
 
@@ -186,7 +198,7 @@ def inter_op(path: str | Path, X: Any) -> Way:
 
 
 class _BlasThreads:
-    """A context manager that limits BLAS to a number of threads."""
+    """A context manager that limits the BLAS library to a number of threads."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -201,9 +213,10 @@ class _BlasThreads:
 
 
 def blas(call: Callable[[], Any]) -> Way:
-    """Return a way with n threads inside the BLAS library that NumPy calls.
+    """Return a way of scaling (`Way`) with n threads inside the BLAS library that NumPy calls.
 
-    Raise ValueError if there is no BLAS library whose threads can be set, or if it cannot have n threads.
+    When the way starts, it raises ValueError if the number of threads cannot be set, or if the library cannot use n
+    threads.
     """
     from threadpoolctl import threadpool_info
 
