@@ -52,7 +52,7 @@ def figure_of_request(both: Compared) -> dict[str, Any]:
 
 
 def figure_of_throttling(work: float, quota: float, period: float) -> dict[str, Any]:
-    """Return arguments for `show_figure`: a call's simulated time under a CPU quota, by its start within the period."""
+    """Return arguments for `show_figure`: a call's simulated time under a CPU quota, by its start in the period."""
     import matplotlib.pyplot as plt
 
     starts = np.linspace(0, period, 201)[:-1]

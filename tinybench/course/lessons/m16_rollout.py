@@ -203,9 +203,10 @@ def rehearse_rollout(
 
 
 def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, fault: str, **plan: Any) -> Any:
-    """Roll out a faulty copy of a model on two real servers that use the notebook's code as `tinybench.production`.
+    """Roll out a faulty copy of a model on two real servers, and return the rollout's `Report`.
 
-    Return the rollout's `Report`. If Prometheus is installed but does not answer, repeat the rollout without it.
+    The rollout uses the notebook's code as `tinybench.production`. If Prometheus is installed but does not answer,
+    repeat the rollout without it.
     """
     with standing_in(names):
         from tinybench.tools.rollout.engine import roll_out
