@@ -127,7 +127,7 @@ def figure_of_replay(
 
 
 def figure_of_order(ratios: Mapping[str, Mapping[float, float]]) -> dict[str, Any]:
-    """Plot simulated mean waits, as multiples of what the Pollaczek–Khinchine formula predicts, against the utilisation.
+    """Plot simulated mean waits, as multiples of the Pollaczek–Khinchine formula's value, against the utilisation.
 
     There is a curve for each way of ordering the service times, such as in order or shuffled.
     """

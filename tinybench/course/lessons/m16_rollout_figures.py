@@ -84,7 +84,7 @@ def told_of_stops(unequal: Stops, planned: int, change: float) -> str:
 
 
 def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Plot false-alarm rates for equal versions, per request and per user, against the number of requests of each user."""
+    """Plot false-alarm rates for equal versions, per request and per user, against the number of requests per user."""
     figure, axes = _axes(figsize=(6.2, 3.3))
     for (name, shares), style, color in zip(found.items(), ("s--", "o-"), (RED, BLUE), strict=True):
         axes.plot(
