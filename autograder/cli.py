@@ -38,7 +38,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 success, 1 error, 130 interrupted. Wrong usage exits with 2."""
+    """Run one command. Return 0 after success, 1 after an error, 130 if interrupted. After wrong usage, exit with 2."""
     escape_unprintable()
     try:
         return commands.main(arguments, prog_name="autograder", standalone_mode=False) or OK

@@ -1,4 +1,4 @@
-"""The `autograder course` command: JupyterLab with the released course, nbgrader, an exchange and the leaderboard."""
+"""The `autograder course` command, which starts JupyterLab with the released course, nbgrader and the leaderboard."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def start_leaderboard(root: Path, servers: ExitStack) -> str:
 
 
 def _user() -> str:
-    """Return the name of the current user, under which models are entered. It is "student" if the user has no name."""
+    """Return the current user's name, or "student" if the user has none. Models are entered under this name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
@@ -183,7 +183,7 @@ def can_encrypt() -> bool:
 
 
 def sign_untouched(notary: NotebookNotary, student: Path) -> None:
-    """Sign the student's notebooks that have no outputs. They contain nothing that the user has to trust."""
+    """Sign the student's notebooks that have no outputs, as there is nothing in them that a user has to trust."""
     for path in student.rglob("*.ipynb"):
         with suppress(NotebookError):
             notebook = read_notebook(path)

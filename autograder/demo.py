@@ -1,4 +1,4 @@
-"""The `autograder demo` command: a small class from release to feedback, a benchmark and the Olympics."""
+"""The `autograder demo` command: a small class from release to feedback, a benchmark, and a leaderboard (Olympics)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def solve(
     wanted: Callable[[str], bool] = lambda cell: True,
     changes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> NotebookNode:
-    """Return a released notebook in which the wanted cells hold the reference solutions, modified by `changes`."""
+    """Return a released notebook with reference solutions, modified by `changes`, in those cells that are `wanted`."""
     solutions = {cell.id: without_solution_markers(cell.source) for cell in cells_of(source)}
     solved: NotebookNode = nbformat.from_dict(released)
     for cell in cells_of(solved):
@@ -73,9 +73,9 @@ def show_course(root: Path, out: str) -> int:
 
 
 def run_demo(root: Path, out: Path) -> int:
-    """Run a class of six from release to feedback, benchmark a model, and enter models in the Olympics.
+    """Take a class of six students from release to feedback, benchmark a model, and enter models in the Olympics.
 
-    The demo uses a separate course in `out`, where it replaces an earlier demo.
+    The demo creates a separate course in `out`, and replaces an earlier demo there.
     """
     if out.exists() and not (out / "course").is_dir() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is no earlier demo; name another folder with --out")

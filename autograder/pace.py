@@ -1,8 +1,9 @@
 """Factors that adapt time limits to the speed and the load of this machine, up to a cap.
 
-`cpu` adapts limits on CPU time, which a hostile submission may use up. Its factor depends on the processor alone. It is
-measured once and passed to child processes, so that grader, workers and tests agree. `wall` adapts limits on waiting
-time. These must not be exceeded merely because other processes use the machine, so each call reads the current load.
+`cpu` adapts limits on CPU time, all of which a hostile submission may use up. The factor of `cpu` depends on the
+processor alone. This factor is measured once and passed to child processes, so that the grader, its workers and the
+tests agree. `wall` adapts limits on waiting time. Such a limit must not be exceeded merely because other processes use
+the machine, so each call of `wall` reads the current load.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def wall(seconds: float) -> float:
 
 @cache
 def slowness() -> float:
-    """Return the time that this processor takes as a multiple of the usual time, from 1 to `MOST_SLOW`."""
+    """Return this processor's time for `_work` as a multiple of the usual time, at least 1 and at most `MOST_SLOW`."""
     try:
         known = float(os.environ[SLOWNESS])
     except (KeyError, ValueError):
@@ -45,7 +46,10 @@ def slowness() -> float:
 
 
 def busyness() -> float:
-    """Return the number of runnable processes per core, at least 1: the last minute's average or now, if more."""
+    """Return the number of runnable processes per core, at least 1 and at most `MOST_BUSY`.
+
+    The number is the average over the last minute or the current number, whichever is larger.
+    """
     wanting = [0.0]
     with suppress(OSError, AttributeError):  # Windows has no load average
         wanting.append(os.getloadavg()[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Assignment:
-    """The instructor's notebook of an assignment, and the name and content of each data file in its folder."""
+    """An assignment: the instructor's notebook, and the name and content of each data file in its folder."""
 
     name: str
     notebook: bytes
@@ -17,7 +17,7 @@ class Assignment:
 
     @classmethod
     def read(cls, notebook: Path) -> Assignment:
-        """Read the assignment of a notebook, with the data files in the notebook's folder."""
+        """Read an assignment from its notebook and from the data files in the notebook's folder."""
         folder = notebook.parent
         data = ((path.relative_to(folder).as_posix(), path.read_bytes()) for path in data_files(folder))
         return cls(notebook.stem, notebook.read_bytes(), tuple(data))
@@ -40,7 +40,7 @@ class Assignment:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Return the data files in a folder: no notebooks, Python files, links or names that begin with . or _."""
+    """Return the data files in a folder. Leave out notebooks, Python files, links and names that begin with . or _."""
     return [path for path in sorted(folder.rglob("*")) if _is_data(path, folder)]
 
 

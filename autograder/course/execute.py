@@ -1,7 +1,8 @@
-"""The execution of a notebook in a kernel of this user, without a sandbox.
+"""The execution of a notebook in a Jupyter kernel of the current user, without a sandbox.
 
-A release verifies notebooks with it, and ``grade --unsafe`` runs submissions. Other submissions run in a sandbox, see
-`autograder.sandbox.zygote_client`. A build runs the checks in the student's own process.
+`autograder release` verifies notebooks in this way, and ``autograder grade --unsafe`` runs submissions in this way.
+Other submissions run in a sandbox, see `autograder.sandbox.zygote_client`. `autograder build` uses no kernel and runs a
+notebook's checks in a Python process of the student.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CELL_SECONDS = 120
 
 
 class Execution(NamedTuple):
-    """An executed notebook with its outputs, the seconds it took, and the reason if it ended early."""
+    """An executed notebook with its outputs, the seconds that the run took, and the reason if the run ended early."""
 
     notebook: NotebookNode
     seconds: float
@@ -49,10 +50,10 @@ def run_notebook(
     """Run a copy of a notebook from top to bottom, and continue after errors.
 
     The outputs in the copy are rewritten so that nbgrader applies one rule to every graded cell: an error scores 0,
-    anything else scores full marks. Output on stderr and a trailing number have no effect.
+    anything else scores full marks. Output on stderr, or a number as a cell's last value, does not change the score.
 
     The kernel runs in `folder` and has `variables` in its environment. `cell_seconds` is the time limit of one cell on
-    a usual, idle machine, see `autograder.pace`.
+    a typical, idle machine. `autograder.pace` adapts it to this machine.
     """
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
@@ -83,7 +84,7 @@ def run_notebook(
 
 
 def _settle(notebook: NotebookNode, failure: str) -> None:
-    """Rewrite each graded cell's outputs: errors lose their traceback, and a cell that did not run gets an error."""
+    """Rewrite each graded cell's outputs: remove tracebacks, and add an error to a cell that did not run."""
     for cell in (each.node for each in cells_of(notebook) if each.is_check):
         if cell.execution_count is None:
             cell.outputs = [error_output("NotRun", failure or "this cell was not run")]
@@ -102,7 +103,7 @@ def _settled(output: NotebookNode) -> NotebookNode:
 
 
 def error_output(name: str, message: str) -> NotebookNode:
-    """Return an error output that shows the wrapped message but no source code."""
+    """Return a notebook's error output, which shows the message in wrapped lines but no source code."""
     lines = [line for part in f"{name}: {message}".splitlines() for line in textwrap.wrap(part, 100) or [""]]
     output: NotebookNode = nbformat.v4.new_output("error", ename=name, evalue=message, traceback=lines)
     return output

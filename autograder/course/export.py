@@ -1,6 +1,7 @@
 """The export of notebook cells tagged `export` to Python modules that read as if written by hand.
 
-The course does not use nbdev for this: nbdev keeps solution markers and can write broken modules with exit code 0.
+The course does not use nbdev for this, because nbdev keeps solution markers and may write a broken module and still
+exit with 0.
 """
 
 from __future__ import annotations
@@ -61,10 +62,13 @@ def __dir__() -> list[str]:
 def export_notebook(notebook: Path, header: str | None = None) -> dict[str, str]:
     """Return the text of each module that a notebook exports, by the module's name.
 
+    Each text begins with `header`. By default, this line names the notebook in the course.
+
     Raises
     ------
     NotebookError
-        See `read_modules`. Also if a cell uses an undefined name or, without `header`, does not use an import.
+        If `read_modules` raises it, or if a cell uses an undefined name. Without `header`, also if an import is not
+        used.
     """
     modules = read_modules(notebook)
     if not modules:
@@ -73,7 +77,7 @@ def export_notebook(notebook: Path, header: str | None = None) -> dict[str, str]
 
 
 def _sources(modules: Sequence[Module], header: str | None = None) -> dict[str, str]:
-    """Return the text of each module before formatting."""
+    """Return the unformatted text of each module, by the module's name."""
     missing = _missing_names(modules)
     texts: dict[str, str] = {}
     for notebook in dict.fromkeys(module.notebook for module in modules):
@@ -117,7 +121,7 @@ def _bound(alias: ast.alias) -> str:
 
 
 def _statements(piece: Piece) -> list[ast.Import | ast.ImportFrom]:
-    """Return the imports of a piece: the statement itself, or the statements inside ``if TYPE_CHECKING``."""
+    """Return the imports of a `Piece`: the statement itself, or the statements inside ``if TYPE_CHECKING``."""
     inner = piece.node.body if isinstance(piece.node, ast.If) else [piece.node]
     return [node for node in inner if isinstance(node, ast.Import | ast.ImportFrom)]
 
@@ -134,7 +138,10 @@ def _refuse_unused_imports(module: Module, missing: set[str]) -> None:
 
 
 def _imports(module: Module, missing: set[str], theirs: Sequence[Module]) -> dict[str, str | None]:
-    """Return a module's import lines, each with the module of the same notebook that it loads at run time, or None."""
+    """Return a module's import lines.
+
+    Each line is mapped to the module of the same notebook that the line loads at run time, or to None.
+    """
     written, typed = _written_imports(module, missing)
     lines: dict[str, str | None] = dict.fromkeys(written)
     rest = missing - {_bound(alias) for piece in module.imports for node in _statements(piece) for alias in node.names}
@@ -157,7 +164,7 @@ def _imports(module: Module, missing: set[str], theirs: Sequence[Module]) -> dic
 
 
 def _written_imports(module: Module, missing: set[str]) -> tuple[list[str], list[str]]:
-    """Return the notebook's import lines for names that the module needs: first for run time, then for types only."""
+    """Return a notebook's import lines for names that a module needs: one list for run time, one for types only."""
     lines: list[str] = []
     typed: list[str] = []
     for piece in module.imports:
@@ -191,18 +198,18 @@ def _refuse_cycles(notebook: Path, lines: Mapping[str, Mapping[str, str | None]]
 
 
 def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> dict[str, Module]:
-    """Return every module that the notebooks export, by name. A notebook without export cells exports none.
+    """Return every module that the notebooks export, by name. A notebook need not have any export cells.
 
     Parameters
     ----------
     by_hand
-        Modules of the package that no notebook may write.
+        The names of the package's handwritten modules, which no notebook may write.
 
     Raises
     ------
     NotebookError
-        If two notebooks would write the same file, or a notebook a file that is written by hand. Also if a name is in
-        two files of one notebook, is public in two modules, or is the name of a module.
+        If two notebooks would write the same file, or if a notebook would write a file that is written by hand. Also if
+        a name is defined in two files of one notebook, is public in two modules, or is also the name of a module.
     """
     found: dict[str, Module] = {}
     hand, homes = set(by_hand), dict[str, str]()
@@ -250,13 +257,13 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     root
         The course's folder.
     only
-        The notebooks to export, see `autograder.course.notebook.chosen`. By default, all. A notebook without export
-        cells, such as ``17_olympics``, has no file.
+        The notebooks to export, see `autograder.course.notebook.chosen`. By default, all notebooks. A notebook without
+        export cells, such as ``17_olympics``, writes no file.
 
     Raises
     ------
     NotebookError
-        See `export_notebook` and `course_modules`.
+        Under the same conditions as in `export_notebook` and `course_modules`.
     """
     package = root / "tinybench"
     notebooks = list(course_notebooks(root))
@@ -281,5 +288,5 @@ def by_hand(package: Path) -> list[str]:
 
 
 def changed_files(files: dict[Path, str]) -> list[Path]:
-    """Return the files whose text on disk differs or that do not exist."""
+    """Return the files that do not exist on disk, or whose text on disk differs from the text in `files`."""
     return [path for path, text in files.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]

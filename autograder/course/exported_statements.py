@@ -55,14 +55,14 @@ class Piece:
 
 @dataclass
 class Module:
-    """A Python file that is made of a notebook's export cells.
+    """A Python file that is built from a notebook's export cells.
 
     Attributes
     ----------
     imports
         The imports in all export cells of the notebook, including cells for other files.
     public
-        The names that the package's ``__init__.py`` offers.
+        The names that can be imported from the package itself, through its ``__init__.py``.
     """
 
     name: str
@@ -79,13 +79,13 @@ class Module:
 
 
 def read_modules(notebook: Path) -> list[Module]:
-    """Return the modules that a notebook exports: its own, and one for each tag ``export:NAME``.
+    """Return the modules that a notebook exports: one with the notebook's name, and one for each tag ``export:NAME``.
 
     Raises
     ------
     NotebookError
-        If a cell contains a syntax error, a magic, a statement with side effects or a method of a missing class, or if
-        its tags are invalid.
+        If a cell contains a syntax error, a magic, a statement with side effects, or a method for a class that is not
+        defined. Also if a cell's tags are invalid.
     """
     imports: list[Piece] = []
     modules: dict[str, Module] = {}
@@ -132,7 +132,11 @@ def _keep(module: Module, piece: Piece) -> None:
 
 
 def _public(notebook: Path, cell: str, face: list[str], names: list[str]) -> list[str]:
-    """Return a cell's public names: for ``public`` all without a leading underscore, for ``public:NAME`` only NAME."""
+    """Return a cell's public names.
+
+    The tag ``public`` makes all names public that have no leading underscore. The tag ``public:NAME`` makes NAME
+    public.
+    """
     chosen = [name for name in face if name]
     if "" in face:
         chosen += [name for name in names if not name.startswith("_")]

@@ -25,12 +25,12 @@ from autograder.course.release import stub_solutions
 from tinybench.support.basics.numbers import number_of
 
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # lines that fit on a screen with their explanation
+MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # the most lines that fit on a screen
 KNOWN_TAGS = {"export", "public", "nbval-ignore-output", "nbval-check-output", "raises-exception"}
 
 
 def problems(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
-    """Yield the problems of a course notebook as pairs of cell and reason."""
+    """Yield each problem of a course notebook as a pair of the cell's name and the reason."""
     if notebook.metadata != METADATA:
         yield "metadata", "holds more or less than the kernel; `autograder lint --fix` sets it"
     cells, seen = cells_of(notebook), set[str]()
@@ -79,7 +79,7 @@ def _marker_problems(cell: Cell) -> Iterator[str]:
 
 
 def _reading_problems(cell: Cell) -> Iterator[str]:
-    """Yield reasons why a cell is hard to read: wrongly open or collapsed, without a caption, or too long."""
+    """Yield the reasons why a cell is hard to read: wrongly open or collapsed, no caption, or too long."""
     if cell.is_code and cell.is_collapsed != bool(cell.caption):
         yield (
             "collapsed are cells whose first line is a comment such as `# Figure: what it draws` (Given, Check); "
@@ -115,7 +115,7 @@ def _stub_problems(cell: Cell) -> Iterator[str]:
 
 
 def clean(notebook: NotebookNode) -> None:
-    """Clear outputs and unknown metadata, collapse captioned cells, and give graded cells their grade_id as id."""
+    """Clear outputs and unknown metadata, collapse the cells that have a caption, and use grade_ids as cell ids."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         if cell.cell_type == "code":

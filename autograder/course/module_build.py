@@ -35,7 +35,7 @@ def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The failure of each graded cell by id. The text is empty if the cell passed.
+        The error message of each graded cell, by the cell's id. The message is empty if the cell passed.
 
     Raises
     ------

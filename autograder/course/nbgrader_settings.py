@@ -1,8 +1,8 @@
 """The course's folders and files, and nbgrader's configuration.
 
-The instructor's data are in `course/`, and the student's working copy is in `student/`. Git ignores both. Only the
-gradebook may be elsewhere: ``TINYBENCH_GRADEBOOK`` holds the address of its database, such as
-``postgresql+psycopg://grader@db.example/tinybench``.
+The instructor's data are in `course/`, and the student's working copy is in `student/`. Git ignores both folders. Only
+the gradebook may be elsewhere: the environment variable ``TINYBENCH_GRADEBOOK`` can hold the address of the gradebook's
+database, such as ``postgresql+psycopg://grader@db.example/tinybench``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KERNELS = Path(__file__).parent  # goes into JUPYTER_PATH: the sandboxed Python 
 
 
 def project_root(start: Path | None = None) -> Path:
-    """Return the nearest folder at or above `start` with a course. If there is none, return a published folder."""
+    """Return the nearest course folder, from `start` upwards, or else the nearest folder published for students."""
     here = (start or Path.cwd()).resolve()
     above = (here, *here.parents)
     for folder in above:
@@ -48,12 +48,12 @@ def project_root(start: Path | None = None) -> Path:
 
 
 def student_folder_above(folders: Iterable[Path]) -> Path | None:
-    """Return the first of these folders that contains a student's package."""
+    """Return the first of these folders that contains a student's package, or None."""
     return next((folder for folder in folders if is_students(folder / PACKAGE)), None)
 
 
 def is_students(package: Path) -> bool:
-    """Return whether a folder is a student's package and not the reference."""
+    """Return whether a folder is a student's package, and not the course's reference package."""
     face = package / "__init__.py"
     return face.is_file() and first_line(face) == FACE
 
@@ -139,7 +139,7 @@ def gradebook_url(root: Path) -> str:
 
 
 def _put_environment_on_path() -> None:
-    """Add this environment's programs to PATH: nbgrader calls `alembic` by name, even outside an active environment."""
+    """Add this Python environment's programs to PATH, so that nbgrader can always call `alembic` by name."""
     programs = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", "")
     if programs not in path.split(os.pathsep):

@@ -1,4 +1,4 @@
-"""Readers of notebooks, which interpret their cells and raise clear errors for unusable files."""
+"""Functions that read notebooks, interpret the cells, and raise clear errors for unusable files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
 
 
 def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
-    """Parse the bytes of a version 4 notebook. Errors name the notebook as `where`."""
+    """Parse the bytes of a version 4 notebook. Error messages call the notebook `where`."""
     try:
         notebook: NotebookNode = nbformat.reader.reads(content.decode("utf-8"))  # `nbformat.reads` would also validate
         if isinstance(notebook, dict) and notebook.get("nbformat") == 4:
@@ -70,7 +70,7 @@ class Cell:
     kind
         ``"code"``, ``"markdown"`` or ``"raw"``.
     id
-        The cell's name in messages: its grade_id, or else its id, or else its number.
+        The cell's name in messages: the grade_id, or else the notebook's cell id, or else the number of the cell.
     marks
         The cell's nbgrader metadata, empty if there is none.
     """
@@ -96,7 +96,7 @@ class Cell:
 
     @property
     def is_check(self) -> bool:
-        """Whether the cell is graded by running it."""
+        """Whether the cell is graded by running its code."""
         return self.is_code and bool(self.marks.get("grade")) and not self.is_written
 
     @property
@@ -147,12 +147,12 @@ class Cell:
 
 
 def cells_of(notebook: NotebookNode) -> list[Cell]:
-    """Return the cells of a notebook."""
+    """Return a `Cell` for each cell of a notebook."""
     return [Cell.of(node, number) for number, node in enumerate(notebook.cells)]
 
 
 def without_solution_markers(source: str) -> str:
-    """Return the source without the marker lines. The solution between them is kept."""
+    """Return the source without the lines that mark a solution. The solution itself is kept."""
     return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
 
 

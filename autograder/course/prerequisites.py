@@ -1,4 +1,7 @@
-"""The prerequisites of a notebook: the other notebooks that write the modules which its own modules import."""
+"""The prerequisites of notebooks.
+
+Notebook A needs notebook B if a module that A writes imports a module that B writes.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from pathlib import Path
 
 
 def needed_notebooks(package: Path, written: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return for each notebook the other notebooks whose modules its own modules import, directly or indirectly.
+    """Return the prerequisites of each notebook: the other notebooks whose modules it needs, directly or indirectly.
 
     Parameters
     ----------
     package
         The reference package, which holds every module.
     written
-        The modules that notebooks write, with the notebook that writes each.
+        The name of the notebook that writes each module, by the module's name.
     """
     found: dict[str, set[str]] = {notebook: set() for notebook in written.values()}
     for module, others in needed_modules(package, written).items():
@@ -25,7 +28,7 @@ def needed_notebooks(package: Path, written: Mapping[str, str]) -> dict[str, lis
 
 
 def needed_modules(package: Path, modules: Collection[str]) -> dict[str, list[str]]:
-    """Return for each of these modules the others that it imports, directly or through other files."""
+    """Return, for each of `modules`, which others of `modules` it imports, directly or through other files."""
     found = {}
     for module in modules:
         reached, left = {module}, [module]
@@ -49,7 +52,7 @@ def _imported(package: Path, name: str) -> set[str]:
 
 @cache
 def _names(path: Path, changed: int) -> frozenset[str]:
-    """Return the dotted names that a file always imports. `changed`, its modification time, keeps the cache valid."""
+    """Return the dotted names that a file always imports. The cache is keyed by `changed`, the modification time."""
     found = set[str]()
     for node in _statements(ast.parse(path.read_text(encoding="utf-8")).body):
         names = {alias.name for alias in node.names}
@@ -62,7 +65,7 @@ def _names(path: Path, changed: int) -> frozenset[str]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports that always run with a module: not those in functions, for types only, or allowed to fail."""
+    """Yield the imports that always run. Leave out imports in functions, for types only, or allowed to fail."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node

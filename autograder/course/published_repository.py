@@ -26,7 +26,7 @@ TITLE = "TinyBench"
 TOOLS = (
     "__main__ cli course.student_commands course.module_build leaderboard.entry_commands leaderboard.referee.measure"
 )
-# The dependencies of these modules and of the notebooks. Those not listed here are for instructors only
+# The dependencies of these modules and of the notebooks. The project's other dependencies are for instructors only
 NEEDED = (
     "click cloudpickle fastapi filelock httptools httpx ipykernel jsonschema jupyterlab matplotlib numpy onnx "
     "onnxruntime prometheus_client psutil pydantic pyyaml ruff scikit-learn scipy skl2onnx threadpoolctl tqdm "
@@ -46,10 +46,11 @@ def publish(
     folder
         A folder that is empty or was written by `publish` before. Files that `publish` did not write are kept.
     references
-        See `autograder.course.student_package.references_for`. By default, references that `release` gave students are
-        published, too.
+        The references to publish, see `autograder.course.student_package.references_for`. The default includes the
+        references that `release` gave to students.
     url
-        The address that students clone, for Binder and Colab. By default, the folder's git remote, if it has one.
+        The address from which students clone the repository, for the links to Binder and Colab. By default, the
+        folder's git remote, if it has one.
     force
         Whether to replace files that `publish` did not write or that were changed afterwards.
     """
@@ -111,7 +112,7 @@ def _changed(path: Path, content: bytes, before: str | None) -> bool:
 
 
 def _released(root: Path) -> list[Path]:
-    """Return the folders of the released notebooks. Raise ValueError if there is none, or one is out of date."""
+    """Return the folders of the released notebooks. Raise ValueError if there are none, or if one is out of date."""
     sources = {path.stem: path for path in course_notebooks(root)}
     folders = [path.parent for path in sorted((root / "course" / "release").glob("*/*.ipynb")) if path.stem in sources]
     if not folders:
@@ -178,7 +179,10 @@ def _home() -> Path:
 
 
 def tools() -> list[Path]:
-    """Return the files that the students' commands need: `TOOLS`, all modules these import, and nearby TOML files."""
+    """Return the files that the students' commands need.
+
+    These are the modules in `TOOLS`, all modules that they import, and the TOML files in the same folders.
+    """
     home, found, left = _home(), dict[str, Path](), ["", *TOOLS.split()]
     while left:
         name = left.pop()

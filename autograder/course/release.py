@@ -1,6 +1,6 @@
 """The release of notebooks without solutions, from modules/ to course/release/ and student/.
 
-An untouched released notebook is verified to score 0.
+By default, a release verifies that an untouched notebook scores 0.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class NotReleased(NotebookError):
 
 
 class StubSolutions(NbGraderPreprocessor):
-    """A preprocessor that replaces each solution region by a ``NotImplementedError`` with the name of the function."""
+    """An nbgrader preprocessor that replaces each solution region with a stub: ``raise NotImplementedError(...)``."""
 
     def preprocess_cell(
         self, node: NotebookNode, resources: dict[str, Any], cell_index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Replace the solution of one cell by a stub, or a written answer by a placeholder."""
+        """Replace the code of a solution cell with a stub, or a written answer with a placeholder."""
         cell = Cell.of(node, cell_index)
         if cell.is_solution:
             node.source = stub_solutions(cell.source, cell.id)
@@ -137,18 +137,19 @@ def release_all(
     root
         The course's folder.
     assignments
-        The notebooks to release, see `autograder.course.notebook.chosen`. By default, all.
+        The notebooks to release, see `autograder.course.notebook.chosen`. By default, all notebooks.
     references
         The modules whose references the student's package contains, see `references_for`.
     force
         Whether to replace notebooks that the student has changed. A backup is kept.
     verify
-        Whether to verify each notebook. It is run untouched in a student's folder with the references of earlier
-        modules, where it must score 0 and fail only at its stubs. Then `full_marks` is called.
+        Whether to verify each notebook. The untouched notebook is run in a student's folder with the references of
+        earlier modules. It must score 0 and fail only at its stubs. Then `full_marks` is called.
     explain
-        Whether a check that passes shows its explained solution.
+        Whether a check shows the explained solution once the student's code passes it.
     full_marks
-        A function that raises `NotebookError` if a notebook's reference does not get full marks on this machine.
+        A function that raises `NotebookError` if a notebook's reference solution does not get full marks on this
+        machine.
     cell_seconds
         The time limit of one cell in seconds.
     report
@@ -157,7 +158,7 @@ def release_all(
     Raises
     ------
     NotReleased
-        If some notebooks are damaged or fail the verification. The others are released.
+        If some notebooks are damaged or fail the verification. All other notebooks are released.
     """
     notebooks = {path.stem: path for path in course_notebooks(root)}
     names = chosen(assignments, notebooks) or list(notebooks)
@@ -203,7 +204,7 @@ def _generate(api: NbGraderAPI, notebook: Path) -> None:
 
 
 def _make_bonus(api: NbGraderAPI, assignment: str) -> None:
-    """Make the points of an optional notebook a bonus: its cells have a maximum score of 0 in the gradebook."""
+    """Make an optional notebook's points a bonus, by setting the maximum score of its cells in the gradebook to 0."""
     with api.gradebook as gradebook:
         for notebook in gradebook.find_assignment(assignment).notebooks:
             for cell in notebook.grade_cells:
@@ -212,7 +213,11 @@ def _make_bonus(api: NbGraderAPI, assignment: str) -> None:
 
 
 def _lay_out(released: Path, target: Path, force: bool) -> str:
-    """Copy a released notebook to the student's folder, and return a remark. The student's work is never lost."""
+    """Copy a released notebook to the student's folder.
+
+    A notebook that the student has changed is kept or, with `force`, backed up. Return a remark about this, or an empty
+    text.
+    """
     pristine = target.parent / ".released" / target.name
     target.parent.mkdir(parents=True, exist_ok=True)
     if (sealed := released.with_name(SEALED)).is_file():
@@ -239,8 +244,9 @@ def _differ(file: Path, other: Path) -> bool:
 def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECONDS) -> None:
     """Raise NotebookError if an untouched notebook scores points, or fails for a reason other than its stubs.
 
-    The notebook runs in a student's folder with only the references of earlier modules, without optional ones. A cell
-    may also fail after an earlier failure: if a name from the failed cell is missing, or if the cell draws a figure.
+    The notebook runs in a student's folder with the references of all earlier modules that are not optional. After a
+    cell has failed, a later cell may fail, too, if it lacks a name that the failed cell defines or if it draws a
+    figure.
     """
     notebook = read_notebook(released)
     names = set(written_by(root / PACKAGE).values())

@@ -19,7 +19,7 @@ STYLE = (
 
 
 def _ruff(texts: Mapping[str, str], *steps: Sequence[str]) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Run ruff's `steps` on all texts at once. Return the resulting texts and the findings of the last step."""
+    """Run ruff on all texts at once, once for each step. Return the new texts and the findings of the last step."""
     # --isolated in a temporary folder: the result depends on neither the machine nor the current folder
     own = [option for line in STYLE for option in ("--config", line)]
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def _ruff(texts: Mapping[str, str], *steps: Sequence[str]) -> tuple[dict[str, st
 
 
 def tidy_modules(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the modules formatted, with sorted imports."""
+    """Return the texts of modules, formatted and with sorted imports."""
     return _ruff(texts, ["check", "--select", "I,RUF022", "--fix"], ["format"])[0]
 
 

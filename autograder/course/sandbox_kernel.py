@@ -1,8 +1,9 @@
-"""A Jupyter kernel in the sandbox, which runs a submitted notebook without the rights of the user who opens it.
+"""A Jupyter kernel in the sandbox, which runs a submitted notebook without the permissions of the user who opens it.
 
-The entry point ``jupyter_client.kernel_provisioners`` registers the provisioner. The kernel specification in
-`autograder/course/kernels` ("Python 3 (sandbox)") requests it, and `autograder course` makes JupyterLab find that
-specification. Grading uses no kernel but `autograder.sandbox.zygote_client`, which costs a tenth as much.
+`ConfinedProvisioner` starts the kernel. The entry point ``jupyter_client.kernel_provisioners`` registers this class.
+The kernel specification "Python 3 (sandbox)" in `autograder/course/kernels` requests the class, and `autograder course`
+makes JupyterLab find the specification. Grading does not use a kernel. Instead, it uses
+`autograder.sandbox.zygote_client`, which costs a tenth as much.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ FAMILIES = (*syscalls.UNIX_INET_INET6, socket.AF_NETLINK)
 class ConfinedProvisioner(LocalProvisioner):
     """A provisioner that starts a kernel under bubblewrap and connects to it over sockets in a private folder.
 
-    The kernel starts in an empty folder of limited size. If the notebook's folder has the name of an assignment, that
-    assignment's data files are in the folder. Interrupts are sent as messages: a signal would reach only bubblewrap.
+    The kernel starts in a new folder of limited size. If the notebook's folder has the name of an assignment, the new
+    folder contains the assignment's data files. Otherwise, the new folder is empty. Interrupts are sent as messages,
+    because a signal would reach only bubblewrap.
     """
 
     @property
@@ -53,8 +55,8 @@ class ConfinedProvisioner(LocalProvisioner):
         available()
         manager = self._manager
         if manager.transport != "ipc":
-            # The kernel can write to the folder of its sockets, so it holds no other file: if the kernel replaced one
-            # by a link, a restart would follow the link with the rights of the user.
+            # The kernel can write to the folder of its sockets, so this folder holds no other file: if the kernel
+            # replaced a file with a link, a restart would follow the link with the permissions of the user.
             sockets = Path(tempfile.mkdtemp(prefix="kernel-"), "sockets")
             sockets.mkdir()
             manager.transport, manager.ip, manager.cache_ports = "ipc", f"{sockets}/s", False
@@ -84,7 +86,10 @@ class ConfinedProvisioner(LocalProvisioner):
             return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)
 
     async def poll(self) -> int | None:
-        """Kill a kernel whose memory or socket folder exceeds its limit. Return the exit status, or None if it runs."""
+        """Return the kernel's exit status, or None while it runs.
+
+        If the kernel's memory or its folder of sockets exceeds the limit, kill the kernel first.
+        """
         process: Any = self.process
         running = process is not None and process.poll() is None
         if running and (
@@ -115,7 +120,7 @@ def _size(folder: Path) -> int:
 
 
 def _data(folder: Path) -> dict[str, Path]:
-    """Return by sandbox path the data files of the assignment that has the same name as the folder."""
+    """Return the data files of the assignment that has the folder's name, by their paths in the sandbox."""
     try:
         source = project_root(folder) / MODULES / folder.name
     except FileNotFoundError:

@@ -1,7 +1,9 @@
-"""The digests of right answers and the encrypted solutions that a release puts next to a notebook for its checks.
+"""The sealed solutions of a notebook: digests of the right answers, and encrypted, explained solutions.
 
-The reference runs once, and its answers and results are the keys. The explanations are in
-``autograder/checks/mNN_name.md``: a section for each check, with hints for wrong answers as ``- name = literal: hint``.
+A release writes the sealed solutions to a file next to the notebook. The notebook's checks read this file. The
+reference solution is run once, and the answers and results of this run are the keys: only the right result decrypts a
+solution. The explanations come from ``autograder/checks/mNN_name.md``, which has a section for each check. Lines such
+as ``- name = literal: hint`` in a section are hints for wrong answers.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ QUESTION = re.compile(r'\bcheck_answer\("(\w+)"')
 
 @dataclass
 class Section:
-    """The explanations of one check: a text, and hints as (question, part, wrong answer, hint)."""
+    """The explanations of one check: a text, and hints as tuples (question, part of the answer, wrong answer, hint)."""
 
     text: str = ""
     hints: list[tuple[str, int, Any, str]] = field(default_factory=list)
@@ -51,7 +53,7 @@ def explanations(notebook: Path) -> Path:
 
 
 def read_explanations(path: Path) -> dict[str, Section]:
-    """Return the sections of a file of explanations by check. If the file is missing, return no sections."""
+    """Return the sections of a file with explanations, by check. If the file is missing, return no sections."""
     found: dict[str, Section] = {}
     section = Section()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.is_file() else (), start=1):
@@ -69,7 +71,10 @@ def read_explanations(path: Path) -> dict[str, Section]:
 
 
 def keys(notebook: Path) -> dict[str, Any]:
-    """Return the answers and results of a notebook's reference. They take seconds to compute and are cached."""
+    """Return the answers and results of a notebook's reference solution.
+
+    The answers and results are cached, because computing them takes seconds.
+    """
     found: dict[str, Any] = cached(run_reference, Assignment.read(notebook), _package())
     return found
 
@@ -81,7 +86,10 @@ def _package() -> str:
 
 
 def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
-    """Run a reference's checks in a subprocess. Return its answers and results. `package` is part of the cache key."""
+    """Run a reference notebook's checks in a subprocess. Return the answers and results.
+
+    `package`, a digest of the library, is only a part of the cache key.
+    """
     with tempfile.TemporaryDirectory() as folder:
         assignment.lay_out(Path(folder))
         notebook = Path(folder) / f"{assignment.name}.ipynb"
@@ -102,7 +110,7 @@ def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
 
 
 def record(notebook: Path) -> dict[str, Any]:
-    """Run the visible checks of a reference in this process, and return its answers and results."""
+    """Run the visible checks of a reference notebook in this process, and return its answers and results."""
     reference = copy.deepcopy(read_notebook(notebook))
     for cell in cells_of(reference):
         if cell.is_check:
@@ -129,7 +137,7 @@ def questions(check: Cell) -> list[str]:
 
 
 def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
-    """Return for each part of an answer its text, whether it was rounded, and the number of digits."""
+    """Return the text of each part of an answer, with whether it was rounded and to how many digits."""
     given = list(answer) if isinstance(answer, tuple | list) else [answer]
     parts = []
     for value in given:
@@ -142,7 +150,7 @@ def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
 
 
 def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> dict[str, Any]:
-    """Return the data that a release puts next to a notebook. `found` is the result of `keys`."""
+    """Return a notebook's sealed solutions as data for a JSON file. `found` is the result of `keys`."""
     sections = read_explanations(explanations(notebook))
     answers: dict[str, Any] = {name: {"parts": []} for name in found["answers"]}
     for name, parts in found["answers"].items():
@@ -167,7 +175,7 @@ def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> d
 
 
 def about(notebook: Path) -> dict[str, dict[str, Any]]:
-    """Return for each check its section, the names of the functions and classes that it judges, and its questions."""
+    """Return each check's section, the names of the functions and classes that the check judges, and its questions."""
     found: dict[str, dict[str, Any]] = {}
     section, pieces = "", list[str]()
     for cell in cells_of(read_notebook(notebook)):
@@ -183,7 +191,7 @@ def about(notebook: Path) -> dict[str, dict[str, Any]]:
 
 
 def solutions(notebook: Path) -> dict[str, str]:
-    """Return for each check, as Markdown, the reference code of the solution cells since the previous check."""
+    """Return the reference code for each check as Markdown: the code of the solution cells since the previous check."""
     found, since = {}, list[str]()
     for cell in cells_of(read_notebook(notebook)):
         if cell.is_solution:

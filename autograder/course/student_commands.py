@@ -16,7 +16,10 @@ from autograder.course.nbgrader_settings import ASSERTING, OK, PACKAGE, is_stude
 
 
 def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
-    """Pass the student's folder to a command: found from the current folder, or in the course that ``--root`` names."""
+    """Pass the student's folder to a command as its first argument.
+
+    Search for the folder from the current folder upwards, or in the course that ``--root`` names.
+    """
 
     @functools.wraps(command)
     def found(*args: Any, **options: Any) -> int:
@@ -90,10 +93,10 @@ def status(student: Path) -> int:
 @click.option("--force", is_flag=True, help="Also replace the student's own modules, and keep them as backups.")
 @with_student_folder
 def borrow(student: Path, modules: Sequence[str], force: bool) -> int:
-    """Add the references of modules to the package, for those who study alone.
+    """Add the reference solutions of modules to the package, for those who study alone.
 
-    MODULES are numbers, names and ranges such as 01 02_timer 05-07. You can then do later modules without
-    building these. The last line names other modules that they need. `status` shows which modules are borrowed.
+    MODULES are numbers, names and ranges such as 01 02_timer 05-07. You can then do later modules without building
+    these. The last line names further modules that the borrowed ones need. `status` shows which modules are borrowed.
     """
     from autograder.course.student_package import borrow as take
 

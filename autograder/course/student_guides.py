@@ -83,12 +83,12 @@ class Site:
 
     @classmethod
     def of(cls, address: str, branch: str = "main") -> Site:
-        """Return the site of an address that `git clone` accepts.
+        """Return the site at an address that `git clone` accepts.
 
         Raises
         ------
         ValueError
-            If the address is not one that others can clone.
+            If others cannot clone from this address.
         """
         if match := re.fullmatch(r"(?:ssh://)?git@([\w.-]+)[:/](.+)", address):
             address = f"https://{match[1]}/{match[2]}"
@@ -101,7 +101,7 @@ class Site:
 
     @classmethod
     def of_remote(cls, folder: Path) -> Site | None:
-        """Return the site of a folder's git remote `origin`, or None if there is none that others can clone."""
+        """Return the site of a folder's git remote `origin`, or None if there is no remote that others can clone."""
         if not (folder / ".git").exists():
             return None
         try:
@@ -117,7 +117,7 @@ class Site:
 
     @property
     def on_github(self) -> str:
-        """OWNER/REPOSITORY on GitHub, or else an empty string. Colab opens notebooks from GitHub only."""
+        """The site's OWNER/REPOSITORY on GitHub, or an empty string. Colab opens notebooks from GitHub only."""
         match = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", self.url)
         return match[1] if match else ""
 
@@ -149,7 +149,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def papers(site: Site | None = None, wanted: Iterable[str] = ()) -> dict[str, bytes]:
-    """Return by name the files next to the notebooks' folders: the map, the glossary and the cheat sheet."""
+    """Return the files that lie next to the notebooks' folders, by name: the map, the glossary and the cheat sheet."""
     found = {path.name: path.read_bytes() for path in sorted(PAPERS.iterdir()) if path.is_file()}
     return {MAP: map_notebook(site, wanted), **found}
 
@@ -180,7 +180,7 @@ def map_notebook(site: Site | None = None, wanted: Iterable[str] = ()) -> bytes:
 
 
 def with_colab(content: bytes, site: Site, folder: str, notebook: str, wanted: Iterable[str]) -> bytes:
-    """Return a notebook with an additional cell after its header that prepares Google Colab."""
+    """Return a notebook in which an additional cell, after the header, prepares Google Colab."""
     listed = [each for each in wanted if re.split(r"[^\w-]", each)[0] not in NOT_ON_COLAB]
     needed = fill(" ".join([*listed, "nbformat"]), 110)
     places = {"name": site.name, "url": site.url, "notebooks": site.colab, "folder": folder, "notebook": notebook}

@@ -1,4 +1,4 @@
-"""The student's package: handwritten modules, modules that the student built, and references that were given."""
+"""The student's package: handwritten modules, modules that the student built, and reference modules from the course."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tinybench.support.basics.numbers import number_of, plural
 
 REFERENCES = "references"  # subfolder with references, for modules that the student has not built
 RELEASED = "released by your instructor"
-# Code that a student's package has in addition to the library. The student's own files take precedence over references.
+# Code at the end of a student's ``__init__.py``. The student's own files take precedence over references.
 GROWING = """
 
 __path__.append(f"{{__path__[0]}}/{references}")
@@ -52,9 +52,10 @@ def student_folder(named: Path | None = None) -> Path:
 
 
 def written_by(package: Path) -> dict[str, str]:
-    """Return the modules of a package that notebooks write, each with the name of its notebook.
+    """Return the name of the notebook that writes each module of a package. Leave out handwritten modules.
 
-    A student's package lists them in its ``__init__.py``. In the reference, each file's first line names the notebook.
+    A student's package lists these names in its ``__init__.py``. In the reference package, the first line of each file
+    names the notebook.
     """
     if is_students(package):
         return _listing(package)[0]
@@ -64,10 +65,10 @@ def written_by(package: Path) -> dict[str, str]:
 
 
 def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) -> None:
-    """Write a student's package into `target`, with the references of only those notebooks named in `references`.
+    """Write a student's package into `target`, with references only for the notebooks named in `references`.
 
-    Modules that the student built there are kept and take precedence over references. References that the student
-    borrowed are kept, too. Both are removed if the course no longer has the module.
+    Modules that the student built in `target` are kept and take precedence over references. References that the student
+    borrowed are kept, too. Built modules and references are removed if the course no longer has the module.
     """
     package, given = root / PACKAGE, set(references)
     written = written_by(package)
@@ -80,7 +81,7 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
     for path in (*target.glob("*.py"), *(target / REFERENCES).glob("*.py")):
         ours = first_line(path).startswith((EXPORTED, BUILT_BY_STUDENT, REFERENCE_OF))
         if ours and path.stem not in {*written, "__init__"}:
-            path.unlink()  # of a module that the course no longer has; others would import it by mistake
+            path.unlink()  # the course no longer has this module, and others would import it by mistake
     for module, notebook in written.items():
         own, reference = target / f"{module}.py", target / REFERENCES / f"{module}.py"
         if own.is_file() and not is_own(own):
@@ -92,7 +93,10 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
 
 
 def give_reference(root: Path, target: Path, module: str, how: str) -> None:
-    """Put a reference module into a student's package. Its first line states its notebook and `how` it was given."""
+    """Put a reference module into a student's package.
+
+    The first line of the new file names the notebook and says `how` the reference was given.
+    """
     text = (root / PACKAGE / f"{module}.py").read_text(encoding="utf-8")
     notebook = written_by(root / PACKAGE)[module]
     first = f"{REFERENCE_OF}{notebook}, {how}: your own comes before it as soon as you build it.\n"
@@ -100,7 +104,7 @@ def give_reference(root: Path, target: Path, module: str, how: str) -> None:
 
 
 def references_for(root: Path, packages: Sequence[Path], named: str | None) -> list[str]:
-    """Return the notebooks whose reference belongs in a student's package.
+    """Return the notebooks whose references belong in a student's package.
 
     Parameters
     ----------
@@ -109,8 +113,9 @@ def references_for(root: Path, packages: Sequence[Path], named: str | None) -> l
     packages
         Students' packages, which earlier releases may have written.
     named
-        Exactly these notebooks, such as ``"01,03-05,latency"``, ``"all"`` or ``"none"``. By default, the notebooks
-        whose due date has passed, and those released in one of the packages: a release takes no reference away.
+        The notebooks to return, such as ``"01,03-05,latency"``, ``"all"`` or ``"none"``. By default, return the
+        notebooks whose due date has passed, and those whose reference was released into one of the packages, so that a
+        release takes no reference away.
     """
     known = sorted(set(written_by(root / PACKAGE).values()))
     if named is not None:
@@ -152,7 +157,10 @@ def _write(path: Path, content: str | bytes) -> None:
 
 
 def status(folder: Path) -> list[tuple[str, str]]:
-    """Return for each notebook of a student's package the owner of its modules, and how many of its checks pass."""
+    """Return the name of each notebook, with a text that says who wrote its modules and how many of its checks pass.
+
+    `folder` is the student's folder.
+    """
     package = folder / PACKAGE
     if not is_students(package):
         raise FileNotFoundError(f"{folder} holds no student's package yet; run `autograder release`")
@@ -167,7 +175,7 @@ def status(folder: Path) -> list[tuple[str, str]]:
 
 
 def _passing(folder: Path, notebook: str) -> str:
-    """Return as text how many checks of a notebook pass, or an empty string if no check was run."""
+    """Return a text that says how many checks of a notebook pass, or an empty string if no check was run."""
     module = read_module(folder / notebook / f"{notebook}.ipynb")
     if module is None or not (folder / notebook / PROGRESS).is_file():
         return ""
@@ -183,10 +191,11 @@ def _whose(package: Path, modules: Iterable[str]) -> str:
 
 
 def borrow(folder: Path, named: Iterable[str], *, force: bool = False) -> str:
-    """Put references into the package of someone who studies alone, and return a message about the result.
+    """Put references into the package of a student who studies alone, and return a message about the result.
 
-    `named` are words as in `autograder.course.notebook.chosen`. The student's own modules are kept. With `force`,
-    they are renamed to backups. The message lists all missing modules that the borrowed modules need.
+    `named` selects notebooks by the words that `autograder.course.notebook.chosen` accepts. The student's own modules
+    are kept. With `force`, these modules are renamed to backups. The message lists all missing modules that the
+    borrowed modules need.
     """
     package, root = folder / PACKAGE, folder.parent
     if not is_students(package):
@@ -240,7 +249,7 @@ def _is_given(package: Path, written: dict[str, str], notebook: str) -> bool:
 
 
 def _not_there(package: Path, written: dict[str, str], notebooks: Iterable[str]) -> list[str]:
-    """Return the notebooks with a module that the student has neither built nor been given."""
+    """Return the notebooks with at least one module that the student has neither built nor been given."""
     return sorted(
         notebook
         for notebook in notebooks

@@ -1,1 +1,1 @@
-"""Helpers for the notebooks of single modules: toys with known results, simulations and figures."""
+"""Helpers for the notebooks of individual modules: test objects with known results, simulations and figures."""

@@ -13,7 +13,10 @@ import numpy as np
 
 
 class FakeClock:
-    """A clock that only fake models, sleeps and readings advance, so that a busy machine cannot fail a check."""
+    """A simulated clock, so that a busy machine cannot make a check fail.
+
+    Only fake models, sleeps and clock readings advance the clock.
+    """
 
     simulated = True  # `clock_step` does not wait for a simulated clock
 
@@ -32,7 +35,11 @@ class FakeClock:
 
 
 class FakeModel:
-    """A model whose calls take the given seconds one after the other, then always the last. It counts its calls."""
+    """A fake model whose calls advance a `FakeClock`.
+
+    The first call takes the first number of `seconds`, the second call the second, and so on. When the numbers are used
+    up, each call takes the last one. `calls` counts the calls.
+    """
 
     def __init__(self, clock: FakeClock, *seconds: float) -> None:
         self.clock, self.seconds, self.calls = clock, seconds, 0
@@ -45,13 +52,13 @@ class FakeModel:
 
 
 class FakeSession:
-    """A stand-in for an ONNX Runtime session, as `as_callable` needs it. Its answers are the names of its outputs."""
+    """A stand-in for an ONNX Runtime session, with the methods that `as_callable` uses."""
 
     def __init__(self, name: str, kind: str, *outputs: str) -> None:
         self.name, self.kind, self.outputs, self.fed = name, kind, outputs, dict[str, Any]()
 
     def get_inputs(self) -> list[Any]:
-        """Return the description of the only input."""
+        """Return a list with the description of the only input."""
         return [SimpleNamespace(name=self.name, type=self.kind)]
 
     def get_outputs(self) -> list[Any]:
@@ -69,20 +76,20 @@ class FakeSession:
 
 
 def model_with(*methods: str) -> Any:
-    """Return an object with these methods, each of which returns its own name."""
+    """Return an object with the methods named in `methods`. Each method returns its own name."""
     return type("Model", (), {name: lambda self, x, name=name: name for name in methods})()
 
 
 @dataclass
 class DigitsNetwork:
-    """A network for handwritten digits, as a scikit-learn model and as an ONNX file."""
+    """A network that classifies handwritten digits, as a scikit-learn model and as an ONNX file, with images `X`."""
 
     X: np.ndarray
     network: Any
     path: Path
 
     def load_session(self) -> Any:
-        """Return an ONNX Runtime session of the file that runs on one thread."""
+        """Return an ONNX Runtime session that runs the ONNX file on one thread."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -91,7 +98,7 @@ class DigitsNetwork:
 
 
 def digits_network() -> DigitsNetwork:
-    """Train the network, convert it to ONNX and write the file."""
+    """Train a network on handwritten digits, and write it to an ONNX file. Return both, with the images."""
     from skl2onnx import to_onnx
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
@@ -106,7 +113,7 @@ def digits_network() -> DigitsNetwork:
 
 
 def first_calls(session: Any, x: np.ndarray, number: int) -> list[float]:
-    """Return the seconds of a session's first calls. They follow a pause, as in a service before its first request."""
+    """Return the seconds that each of a session's first `number` calls takes, after a pause as in an idle service."""
     clock, feed, times = time.perf_counter, {session.get_inputs()[0].name: x}, [0.0] * number
     time.sleep(0.1)
     for i in range(number):

@@ -28,7 +28,7 @@ def new_folder() -> Path:
 
 
 class FakeProcess:
-    """A fake /proc tree of plain files below `root`, in which a check sets the memory in KiB, on any system."""
+    """A fake /proc tree of plain files below `root`, for checks on any system. A check sets the memory in KiB."""
 
     def __init__(self, rss: int = 50_000) -> None:
         self.root = new_folder()
@@ -39,13 +39,16 @@ class FakeProcess:
         self.write()
 
     def write(self, without: str = "none") -> None:
-        """Update the status file, and leave out the field `without`."""
+        """Write the status file without the field named `without`. By default, write all fields."""
         fields = {"VmPeak": 9_999_999, "VmHWM": self.peak, "VmRSS": self.rss, "RssAnon": self.rss // 2}
         lines = [f"{name}:\t {kib:8d} kB" for name, kib in fields.items() if name != without]
         self.status.write_text("\n".join(["Name:\tpython", *lines, "Threads:\t1", ""]))
 
     def use(self, peak: int, kept: int = 0) -> None:
-        """Allocate `peak` KiB, and free all but `kept` KiB. If clear_refs contains a 5, reset the peak first."""
+        """Simulate a process that allocates `peak` KiB and frees all but `kept` KiB.
+
+        If the file clear_refs contains 5, first reset the peak, as Linux does.
+        """
         if self.orders.read_text().strip() == "5":
             self.peak = self.rss
         self.orders.write_text("")
@@ -86,7 +89,10 @@ def external_model(folder: Path, weights: int) -> Path:
 
 
 def digits_model() -> tuple[Any, Path, Any]:
-    """Return a network of 512 hidden neurons, a folder with its ``digits.onnx`` and ``digits.pickle``, and images."""
+    """Return a network with 512 hidden neurons, a folder with the network in two files, and images of digits.
+
+    The files are ``digits.onnx`` and ``digits.pickle``.
+    """
     import pickle
     import warnings
 
@@ -107,7 +113,7 @@ def digits_model() -> tuple[Any, Path, Any]:
 
 
 def open_session(path: Any, arena: bool = True) -> Any:
-    """Return an ONNX Runtime session on one thread, with or without its memory arena."""
+    """Return an ONNX Runtime session that uses one thread. `arena` turns its memory arena on or off."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -131,7 +137,7 @@ def resident_now() -> int:
 
 
 def before_and_after(call: Callable[[Any], Any], x: Any = None) -> int:
-    """Return the growth of the resident memory during a call in bytes, at least 0."""
+    """Return by how many bytes the resident memory has grown after a call. If the memory has shrunk, return 0."""
     start = resident_now()
     call(x)
     return max(0, resident_now() - start)
@@ -147,7 +153,10 @@ def traced(call: Callable[[Any], Any], x: Any = None) -> int:
 
 
 def peak_seen_by_thread(call: Callable[[Any], Any], x: Any = None, every: float = 0.010) -> int:
-    """Return a call's peak growth of resident memory in bytes, sampled by a second thread every `every` seconds."""
+    """Return the largest growth of resident memory, in bytes, that a second thread sees during a call.
+
+    The second thread samples the memory every `every` seconds, so it can miss a short peak.
+    """
     start, largest, done = resident_now(), [0], threading.Event()
 
     def watch() -> None:
@@ -164,12 +173,12 @@ def peak_seen_by_thread(call: Callable[[Any], Any], x: Any = None, every: float 
 
 
 def watched_closely(call: Callable[[Any], Any], x: Any = None) -> int:
-    """Return the result of `peak_seen_by_thread` with a sample every millisecond."""
+    """Return the peak growth in bytes as `peak_seen_by_thread` does, with a sample every millisecond."""
     return peak_seen_by_thread(call, x, 0.001)
 
 
 def touched(size: int) -> None:
-    """Allocate `size` bytes from the kernel, write to each page, and free the bytes."""
+    """Allocate `size` bytes from the kernel, write to each memory page, and free the memory."""
     with mmap.mmap(-1, size) as block:
         block[:: mmap.PAGESIZE] = b"\1" * -(-size // mmap.PAGESIZE)
 

@@ -1,7 +1,7 @@
-"""Helpers for module 06: energy counters that follow a stated power model, and toys whose energy is known.
+"""Helpers for module 06: energy counters that follow a stated power model, and a simulated processor.
 
-If this file runs as a script, it is the process that updates the counter. On Linux, it then imports only the standard
-library.
+`ModelledCounters` runs this file as a script, in a separate process that updates the counter. On Linux, the script
+imports only the standard library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ MODEL = "a model, not a measurement"
 
 
 def powercap(zones: Mapping[str, tuple[str, object, object]]) -> Path:
-    """Write a folder like /sys/class/powercap: `zones` maps a folder to (name, energy_uj, max_energy_range_uj)."""
+    """Create a temporary folder that is laid out like /sys/class/powercap, and return its path.
+
+    `zones` maps the name of each subfolder to the contents of its files name, energy_uj and max_energy_range_uj.
+    """
     root = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     for folder, content in zones.items():
@@ -32,7 +35,7 @@ def powercap(zones: Mapping[str, tuple[str, object, object]]) -> Path:
 
 
 def processor_time(process: int) -> float:
-    """Return the processor time in seconds that all threads of another process on this machine have used together."""
+    """Return the processor time in seconds that all threads of a process have used. `process` is the process's id."""
     if sys.platform == "linux":
         return time.clock_gettime(~process << 3 | 2)  # see clock_getcpuclockid(3); psutil counts in steps of 10 ms
     import psutil
@@ -42,11 +45,12 @@ def processor_time(process: int) -> float:
 
 
 class ModelledCounters:
-    """A powercap folder at `root` whose package counts the energy that this process would use under a power model.
+    """A fake powercap folder at `root`, with an energy counter that follows a power model of this process.
 
-    The package draws `idle` W at all times, and `per_core` W more for each core that this process keeps busy. Another
-    process updates the counter every `update` seconds, like a real counter. The counter wraps after the first 3 J. The
-    package's name and the `label` state that this is a model. Use the object in a ``with`` block, or call `close`.
+    In the model, the processor draws `idle` W at all times, and `per_core` W more for each core that this process keeps
+    busy. A separate process updates the counter every `update` seconds, as hardware updates a real counter. After the
+    first 3 J, the counter overflows and starts again from 0. The counter's name and `label` state that the energy is
+    modelled. Use the object in a ``with`` block, or call `close` at the end.
     """
 
     def __init__(self, idle: float = 5.0, per_core: float = 6.0, update: float = 1e-3) -> None:
@@ -80,21 +84,24 @@ class ModelledCounters:
         self._mover.close()
 
     def truth(self) -> float:
-        """Return the joules since the start according to the power model, computed without any counter."""
+        """Return the energy since the start in joules, computed from the power model and not read from the counter."""
         used = time.process_time() - self._used
         return self.idle * (time.perf_counter() - self._start) + self.per_core * used
 
     def watch(self, model: Any) -> CpuTimed:
-        """Return a model as a function that records the processor time of its calls, which gives their true energy."""
+        """Return a function that calls the model and records the processor time of each call.
+
+        The true energy of the calls is computed from these times.
+        """
         from tinybench.latency import as_callable
 
         return CpuTimed(as_callable(model), self.per_core)
 
     def result_of(self, measure: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call `measure`, and return its result with metadata that declare it as modelled, not as measured.
+        """Call `measure`, and return its result. Mark the result as modelled, not measured, in its metadata.
 
-        If a busy machine updates the counter too late for a reading, `measure` raises RuntimeError. In this case, the
-        measurement is repeated with longer readings.
+        If a busy machine updates the counter too late for a reading, `measure` raises RuntimeError. In this case,
+        repeat the measurement with longer readings.
         """
         for min_reading in (0.1, 0.2, 0.4, 0.8, 1.6):
             try:
@@ -121,13 +128,13 @@ class CpuTimed:
         return answer
 
     def true_energy(self, result: Any) -> float:
-        """Return the true joules per inference, without idle power, of the calls in the readings of a result."""
+        """Return the true joules per inference, without idle power, for the calls from which `result` was measured."""
         calls = result.count * result.metadata["inferences_per_reading"]
         return float(self.per_core * sum(self.seconds[-calls:]) / calls)
 
 
 class BesideTruth:
-    """A wrapper of a meter. At each reading it also records the true energy according to the power model."""
+    """A wrapper around an energy meter. Each reading also records the true energy according to the power model."""
 
     def __init__(self, meter: Any, counters: ModelledCounters) -> None:
         self.meter, self.counters = meter, counters
@@ -142,17 +149,17 @@ class BesideTruth:
         return float(self.pairs[-1][0])
 
     def error(self) -> float:
-        """Return the relative error of the energy between the first and the last reading, and delete all readings."""
+        """Return the relative error of the energy between the first and the last reading. Then delete all readings."""
         (first, true_first), (last, true_last) = self.pairs[0], self.pairs[-1]
         self.pairs.clear()
         return (last - first) / (true_last - true_first) - 1
 
 
 class Toy:
-    """A simulated processor with an energy meter. A call takes 2 ms, and 50 mJ in addition to the idle power.
+    """A simulated processor with an energy meter. A call takes 2 ms and uses 50 mJ in addition to the idle energy.
 
     The idle power is 10 W, and it rises by `warming` W each second. A reading of the meter takes `reading` seconds. A
-    sleep lasts 20 % too long.
+    sleep lasts 20 % longer than requested.
     """
 
     unit, measured = "J", True
@@ -163,7 +170,7 @@ class Toy:
         self.inputs, self.slept, self.stuck, self.reading = list[Any](), list[float](), stuck, 0.0
 
     def read(self) -> float:
-        """Return the joules. In the rounds listed in `stuck`, counted by sleeps, the counter stands still."""
+        """Return the meter's value in joules. While the number of sleeps so far is in `stuck`, it does not change."""
         if len(self.slept) not in self.stuck:
             self.shown = self.joules
         self._pass(self.reading)
@@ -174,12 +181,12 @@ class Toy:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Advance the simulated time by 1.2 times `seconds`, because busy systems sleep too long."""
+        """Advance the simulated time by 1.2 times `seconds`, because a busy system sleeps too long."""
         self.slept.append(seconds)
         self._pass(1.2 * seconds)
 
     def call(self, x: Any) -> None:
-        """Simulate the call of a model: record the input, and use time and energy."""
+        """Simulate a call of a model: record the input, and advance the simulated time and energy."""
         self.inputs.append(x)
         self._pass(0.002, 0.05)
 
@@ -205,7 +212,10 @@ class Locked:
 
 
 def digits_and_network() -> tuple[Any, bytes]:
-    """Return images of digits (float32, 64 columns), and an ONNX network with two hidden layers for them, as bytes."""
+    """Return images of digits (float32, 64 columns), and the bytes of an ONNX network that classifies these images.
+
+    The network has two hidden layers.
+    """
     import numpy as np
     from skl2onnx import to_onnx
     from sklearn.datasets import load_digits
@@ -227,7 +237,7 @@ def session_with_threads(network: bytes, threads: int) -> Any:
 
 
 def wall_and_processor(session: Any, x: Any, calls: int = 1500) -> tuple[float, float]:
-    """Return the mean wall time and the mean processor time of a call, in seconds."""
+    """Return the mean wall time and the mean processor time of a session's call, in seconds."""
     for _ in range(200):
         session.run(None, {"X": x})
     wall, processor = time.perf_counter(), time.process_time()

@@ -1,4 +1,7 @@
-"""Races of a model against itself for module 07, and the rate of false winners if one looks after every round."""
+"""Races of a model against itself for module 07, and the rate of false winners if p is tested after every round.
+
+In each round of a race, both contestants are timed once. A winner is false if the contestants are equally fast.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy as np
 from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
 
-FIRST_LOOK = 10  # rounds
+FIRST_LOOK = 10  # the first round after which the p-value is tested
 
 
 def races_of_one_model(
@@ -22,9 +25,9 @@ def races_of_one_model(
     seconds: float = 20.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[np.ndarray]:
-    """Run races of a function against itself, and return for each race the sign test's p-value after each round.
+    """Run races of a function against itself. Return, for each race, the sign test's p-values after each round.
 
-    If the races take longer than `seconds`, run fewer than `number`, but at least one.
+    Run at most `number` races of `rounds` rounds. After `seconds`, start no further race. Run at least one race.
     """
     from scipy.stats import binom
 
@@ -36,7 +39,10 @@ def races_of_one_model(
 
 
 def _first_wins(call: Callable[[], Any], clock: Callable[[], float]) -> bool:
-    """Time both contestants once in random order, and return whether the first wins. A tie is decided at random."""
+    """Time `call` as each of two contestants, in random order. Return whether the first contestant is faster.
+
+    Decide a tie at random.
+    """
     times = [0.0, 0.0]
     for runner in random.sample((0, 1), 2):
         start = clock()
@@ -46,12 +52,19 @@ def _first_wins(call: Callable[[], Any], clock: Callable[[], float]) -> bool:
 
 
 def winners(races: list[np.ndarray]) -> tuple[int, int]:
-    """Return how many races have p < 0.05 after the last round, and how many in any round from the tenth on."""
+    """Return the number of races with p < 0.05 after the last round, and the number with p < 0.05 in any round.
+
+    The second number ignores the rounds before the tenth.
+    """
     return sum(bool(p[-1] < 0.05) for p in races), sum(bool((p[FIRST_LOOK - 1 :] < 0.05).any()) for p in races)
 
 
 def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
-    """Return arguments for `show_figure`: p-values of some races that fell below 0.05, and of some that did not."""
+    """Return arguments for `show_figure`: the p-values of some races with a false winner, and of some without.
+
+    A race has a false winner if its p-value falls below 0.05 in any round from the tenth on. The figure shows at most
+    `each` races of either kind.
+    """
     import matplotlib.pyplot as plt
 
     begin = FIRST_LOOK - 1
@@ -91,7 +104,11 @@ def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
 def false_winners(
     sign_e_value: Callable[[int, int], float], races: int = 400, rounds: int = 400, seed: int = 3
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the percentage of races of equals with a winner so far, by round: by p < 0.05 (t-test), and by e ≥ 20."""
+    """Simulate races of equal contestants. Return the percentages of races with a winner so far, by round.
+
+    There are two arrays. In the first, a contestant wins once p < 0.05 in a t-test. In the second, a contestant wins
+    once the e-value is at least 20.
+    """
     from scipy import stats
 
     logs, n = np.random.default_rng(seed).normal(0, 0.03, (races, rounds)), np.arange(1, rounds + 1)

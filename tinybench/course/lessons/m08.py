@@ -1,4 +1,4 @@
-"""Helpers for module 08: models whose cost is known."""
+"""Helpers for module 08: models with known costs on a simulated clock, and a model that has only a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Tick:
-    """A simulated clock that only its models advance."""
+    """A simulated clock. Only calls of the models that `model` returns advance it."""
 
     simulated = True  # `clock_step` does not wait for a simulated clock
 
@@ -19,7 +19,7 @@ class Tick:
         return self.now
 
     def model(self, seconds: float, per_row: float = 0.0) -> Callable[[Any], None]:
-        """Return a model that takes `seconds` for each call and `per_row` seconds more for each row."""
+        """Return a model whose calls take `seconds` plus `per_row` seconds for each row of the input."""
 
         def call(x: Any) -> None:
             self.now += seconds + per_row * len(x)

@@ -1,4 +1,7 @@
-"""Helpers for module 10: programs that are killed, and suites that count instead of measuring."""
+"""Helpers for module 10: a program that is killed at work, and a suite that records its pieces instead of measuring.
+
+A piece is a part of a suite's measurements that is saved in a file of its own.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,11 @@ for part in range(100_000):
 
 
 def killed(way: str, parts: int = 50) -> tuple[int, int]:
-    """Run a program that measures parts and writes them in a given `way`, and kill it after `parts` parts.
+    """Run a program that pretends to measure many parts and saves them, and kill it after `parts` parts.
 
-    Return the number of measured parts, and the number of those that are on the disk.
+    `way` says how the program saves. If it contains "open file", the program writes all parts to a file that stays
+    open. If it contains "a file for each", each part goes to its own file. Otherwise, the program saves everything at
+    the end. Return the number of measured parts, and the number of parts found on the disk.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", _PROGRAM, folder, way]
@@ -43,11 +48,14 @@ def killed(way: str, parts: int = 50) -> tuple[int, int]:
 
 
 class Interrupted(Exception):
-    """A simulated power cut in a check."""
+    """An exception that simulates a power cut in a check."""
 
 
 def counting_suite(suite: Any, breaks_at: str | None = None) -> Any:
-    """Return a suite that records its pieces instead of measuring them. At piece `breaks_at`, it raises Interrupted."""
+    """Change a suite to record its pieces in `suite.measured` instead of measuring them, and return the suite.
+
+    `suite.tables` counts the calls of `write_tables`. At the piece `breaks_at`, the suite raises Interrupted.
+    """
 
     def measure(piece: str) -> dict[str, BenchmarkResult]:
         if piece == breaks_at:

@@ -1,4 +1,7 @@
-"""The networks of module 13's recipes, trained once and then read from the cache."""
+"""The networks of module 13's recipes, which are trained once and then read from a cache.
+
+A recipe states the hidden layers of a network, a change such as pruning, and whether a teacher's scores are used.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,11 @@ def recipe_networks(
     initial_layers: Callable[..., Any],
     activations: Callable[..., Any],
 ) -> tuple[Network, Network]:
-    """Return two functions: for a recipe's network after 12 epochs, and after its change and 6 more epochs.
+    """Return two functions, each of which takes a recipe's name and a seed and returns the recipe's trained network.
 
-    `train`, `initial_layers` and `activations` are the student's, because the package may not be built yet.
+    The first function returns the network after 12 epochs of training. The second returns the network after the
+    recipe's change and 6 more epochs. `train`, `initial_layers` and `activations` are functions that the student
+    writes. They are passed as arguments because the student's package may not contain them yet.
     """
 
     def train_phase(label: str, network: Any, epochs: int, seed: int, scores: Any) -> Any:

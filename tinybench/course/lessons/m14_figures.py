@@ -70,7 +70,10 @@ def figure_of_waits(
 
 
 def explain_gaps(rows: Sequence[Mapping[str, float]], within: float = 0.1) -> str:
-    """Describe at which utilisations the real mean wait differs from the replay's by more than `within`, and why."""
+    """Describe where real and replayed mean waits differ by more than the fraction `within`, and why.
+
+    The result is a text that names the utilisation of each such point.
+    """
     said = []
     for row in rows:
         gap = row["real"] / row["replay"] - 1
@@ -98,7 +101,7 @@ def explain_gaps(rows: Sequence[Mapping[str, float]], within: float = 0.1) -> st
 def figure_of_replay(
     rows: Sequence[Mapping[str, float]], curve: Mapping[float, float], theory: Mapping[float, float]
 ) -> dict[str, Any]:
-    """Plot real mean waits, and those of replays of measured service times, against the utilisation."""
+    """Plot mean waits against the utilisation: real waits, and waits simulated by replaying measured service times."""
     figure, axes = _axes(figsize=(6.4, 3.8))
     axes.plot(list(curve), np.array(list(curve.values())) * MS, "-", color=OKABE_ITO[0], label="replay, many arrivals")
     axes.plot(list(theory), np.array(list(theory.values())) * MS, ":", color="black", label="Pollaczek–Khinchine")
@@ -124,7 +127,10 @@ def figure_of_replay(
 
 
 def figure_of_order(ratios: Mapping[str, Mapping[float, float]]) -> dict[str, Any]:
-    """Plot simulated waits as multiples of Pollaczek–Khinchine's, by utilisation, for times in order or shuffled."""
+    """Plot simulated mean waits, as multiples of the Pollaczek–Khinchine formula's value, against the utilisation.
+
+    There is a curve for each way of ordering the service times, such as in order or shuffled.
+    """
     figure, axes = _axes(figsize=(6.4, 3.6))
     for (name, points), style, color in zip(ratios.items(), ("o-", "s-", "v--", "^--"), OKABE_ITO, strict=False):
         axes.plot(list(points), list(points.values()), style, color=color, label=name)
@@ -157,7 +163,7 @@ def figure_of_batches(
     capacity: float,
     rate: float,
 ) -> dict[str, Any]:
-    """Plot answers per second and p99 against `max_batch` and `max_wait`: simulated as lines, real as points."""
+    """Plot answers per second and p99 against `max_batch` and `max_wait`: simulations as lines, real runs as points."""
     figure, axes = _axes(2, 2, figsize=(7.2, 5.2), sharex="col", sharey="row")
     for column, name in enumerate(lines):
         x = np.array(list(lines[name]))

@@ -1,4 +1,4 @@
-"""Helpers for module 14: a network that batches make faster, queues in this process, and the memory of models."""
+"""Helpers for module 14: a network that benefits from batches, queues inside this process, and the memory of models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ INPUTS = 64
 
 
 def write_network(path: Path, width: int = 2048, layers: int = 4, outputs: int = 10) -> Path:
-    """Write a network of dense layers with random weights, and return its path. The weights do not affect its speed."""
+    """Write an ONNX network of dense layers, and return its path.
+
+    The weights are random, which does not affect the network's speed.
+    """
     import onnx
     from onnx import helper, numpy_helper
 
@@ -50,7 +53,7 @@ def write_network(path: Path, width: int = 2048, layers: int = 4, outputs: int =
 
 
 def load_network(path: Path) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from rows to outputs, on one thread. During a call, other threads of Python can run."""
+    """Return a function that computes outputs for rows on one thread. During a call, other Python threads can run."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -60,7 +63,7 @@ def load_network(path: Path) -> Callable[[np.ndarray], np.ndarray]:
 
 
 class BatcherPool(Executor):
-    """A pool for `open_loop` that runs a batcher in an event loop in a separate thread. The `send` is then async.
+    """A pool for `open_loop` that runs a batcher in the event loop of a separate thread. `send` must be async.
 
     Use it as ``with BatcherPool(lambda: Batcher(run)) as pool``, with a `send` that awaits `pool.answer(row)`.
     """
@@ -80,7 +83,7 @@ class BatcherPool(Executor):
         return await self._batcher.submit(item)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
-        """Call an async function in the event loop, and return its future."""
+        """Call an async function in the event loop, and return a future of the function's result."""
 
         async def call() -> Any:
             return await fn(*args, **keywords)
@@ -104,7 +107,10 @@ def batches_in_line(
     sizes: Sequence[int],
     each: int = 15,
 ) -> dict[int, float]:
-    """Return by how many seconds a full batch of each size delays the next: the model's time and the handover."""
+    """Return, for each batch size, the median seconds from the start of one full batch to the start of the next.
+
+    These seconds consist of the model's time and of the handover of the batch.
+    """
 
     async def cost(size: int) -> float:
         starts: list[float] = []
@@ -121,7 +127,7 @@ def batches_in_line(
 
 
 def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Return the mean of independent values, and the half width of its 95 % Student t interval."""
+    """Return the mean of independent values, and the half-width of the mean's 95 % Student t interval."""
     from scipy.special import stdtrit
 
     values = np.asarray(values, dtype=float)
@@ -136,7 +142,11 @@ def replicated_waits(
     requests: int = 40_000,
     seed: Any = 0,
 ) -> tuple[float, float]:
-    """Simulate Poisson arrivals at one server with a mean service of 1. Return the mean wait and its half width."""
+    """Simulate Poisson arrivals at one server with a mean service time of 1, at the utilisation `rho`.
+
+    Return the mean wait over all replications, and the half-width of its 95 % interval. The first tenth of the requests
+    in each replication is a warm-up.
+    """
     rng, means = np.random.default_rng(seed), []
     for _ in range(replications):
         times = np.cumsum(rng.exponential(1 / rho, requests))
@@ -145,19 +155,22 @@ def replicated_waits(
 
 
 def services_in_line(result: LoadResult) -> np.ndarray:
-    """Return each request's service time. If the next request had to wait, the time lasts until the next start."""
+    """Return each request's service time.
+
+    If the next request had to wait, the service time ends when the next request starts.
+    """
     own, following = result.finished - result.started, np.diff(result.started)
     waited = result.intended[1:] <= result.finished[:-1]
     return np.append(np.where(waited, following, own[:-1]), own[-1])
 
 
 def one_at_a_time() -> ThreadPoolExecutor:
-    """Return a pool of one thread, which is a queue with one server in this process."""
+    """Return a thread pool with a single thread, which acts as a queue with one server inside this process."""
     return ThreadPoolExecutor(1)
 
 
 def sleep_exactly(seconds: float) -> None:
-    """Sleep like `time.sleep`, but without its delay of some 0.1 ms."""
+    """Sleep like `time.sleep`, but without oversleeping by about 0.1 ms."""
     wait_until(time.perf_counter() + seconds)
 
 
@@ -169,9 +182,10 @@ def ratio_to_theory(
     copies: int = 200,
     seed: int = 0,
 ) -> float:
-    """Return the simulated mean wait divided by Pollaczek–Khinchine's, for service times in order or shuffled.
+    """Return the simulated mean wait divided by the mean wait according to the Pollaczek–Khinchine formula.
 
-    The simulation uses the service times `copies` times. Each copy is shuffled, or starts at a random position.
+    The simulation repeats the measured service times `copies` times. If `shuffle`, each copy is in a random order.
+    Otherwise, each copy keeps the order and starts at a random position.
     """
     rng = np.random.default_rng(seed)
     rounds = [
@@ -205,7 +219,7 @@ threading.Event().wait()
 
 @contextmanager
 def neighbour() -> Iterator[None]:
-    """Inside the block, keep two cores busy with another process, for 0.3 s in every 0.8 s."""
+    """Keep two cores busy for 0.3 s in every 0.8 s, by another process that runs as long as the ``with`` block."""
     with ChildProcess([sys.executable, "-c", _NEIGHBOUR], patience=0) as process:
         process.receive()
         yield
@@ -257,11 +271,12 @@ print(json.dumps(memory()), flush=True)
 
 
 def memory_of_models(path: Path, threads: int = 8, models: int = 4, processes: int = 2) -> dict[str, Any]:
-    """Return the memory of several child processes in bytes. All of them end before this function returns.
+    """Return the memory in bytes of several child processes that run a model. All end before this function returns.
 
-    The first process makes concurrent calls (1, 2, 4, …) and then loads 1, 2, … copies of the model. The others load
-    one model each, all at the same time. ``uss`` is the memory that only this process uses. ``pss`` (Linux) adds the
-    process's share of memory that several processes use.
+    The first process makes 1, 2, 4, … concurrent calls, up to `threads`, and then loads up to `models` copies of the
+    model. The other `processes` processes hold one copy each at the same time. In the result, ``uss`` is the memory
+    that a single process uses alone. ``pss`` (Linux only) adds the process's part of the memory that it shares with
+    other processes.
     """
     with ExitStack() as stack:
         children = []
@@ -269,7 +284,7 @@ def memory_of_models(path: Path, threads: int = 8, models: int = 4, processes: i
             command = [sys.executable, "-c", _CHILD, str(path), *map(str, counts)]
             children.append(stack.enter_context(ChildProcess(command, patience=0)))
         memory = [json.loads(child.receive()) for child in children]
-        children[0].close()  # the others are read without it
+        children[0].close()  # the memory of the others is read after this process has ended
         own = []
         for child in children[1:]:
             child.send("")

@@ -1,4 +1,4 @@
-"""Servers and users for module 14: a server with planned stalls, users who measure its latency, and a figure."""
+"""Servers and users for module 14: a server with planned stalls, simulated users who measure latency, and a figure."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ BLUE, RED = OKABE_ITO[:2]
 
 
 class Run(NamedTuple):
-    """The intended start times of requests, and the time that each user waited, in seconds."""
+    """The intended start time and the latency of each request, in seconds. Latency counts from the intended start."""
 
     start: np.ndarray
     latency: np.ndarray
 
     def percentile(self, q: float) -> float:
-        """Return the smallest latency that at least `q` percent of the requests do not exceed."""
+        """Return the smallest latency within which at least `q` percent of the requests were answered."""
         return float(np.quantile(self.latency, q / 100, method="inverted_cdf"))
 
 
 @contextmanager
 def served_model(model: Path, *options: str, seconds: float = 60.0) -> Iterator[str]:
-    """Serve an .onnx file by `tinybench serve` in a subprocess, with one row per call, and yield the server's URL.
+    """Serve an .onnx file with `tinybench serve` in a subprocess, one row per call, and yield the server's URL.
 
     If the server is not ready within `seconds`, raise ValueError with the server's output.
     """
@@ -47,7 +47,7 @@ def served_model(model: Path, *options: str, seconds: float = 60.0) -> Iterator[
 
 @contextmanager
 def stalling_server(stall: str = "", seconds: float = 60.0) -> Iterator[str]:
-    """Serve a small model, and yield its URL. A `stall` of ``"0.3s/3s"`` stops the server for 0.3 s in every 3 s."""
+    """Serve a small model, and yield the server's URL. ``stall="0.3s/3s"`` stops the server for 0.3 s in every 3 s."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -116,7 +116,7 @@ def many_users(send: Callable[[], Any], seconds: float, rate: float = 100.0, see
 
 
 def side_by_side(stall: str = "0.3s/3s", seconds: float = 6.0) -> tuple[Run, Run]:
-    """Measure two servers with the same stalls at once: one with one user, the other with many. Return both runs."""
+    """Measure two servers with the same stalls at the same time, one with one user, one with many. Return both runs."""
     with (
         stalling_server(stall) as first, stalling_server(stall) as second,
         RowSender(first) as alone, RowSender(second) as crowd, ThreadPoolExecutor(1) as aside,
@@ -127,7 +127,7 @@ def side_by_side(stall: str = "0.3s/3s", seconds: float = 6.0) -> tuple[Run, Run
 
 
 def figure_of_omission(one: Run, many: Run) -> dict[str, Any]:
-    """Return arguments for `show_figure`: every latency over time, and the p99, for one user and for many."""
+    """Return arguments for `show_figure`: all latencies over time, and the p99, for one user and for many users."""
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, 2, figsize=(7, 3.3), sharex=True, sharey=True, layout="constrained")
@@ -159,9 +159,10 @@ def figure_of_omission(one: Run, many: Run) -> dict[str, Any]:
 
 
 def simulated_stall(seconds: float = 10_000.0, stall: float = 1.0, period: float = 10.0) -> tuple[Run, Run]:
-    """Simulate one user (9 ms of thinking) and many (100 requests a second) at a server that takes 1 ms and stalls.
+    """Simulate one user and many users of a server that stalls for `stall` seconds in every `period` seconds.
 
-    Return both runs. Their times are computed, not measured.
+    The server takes 1 ms for a request. The one user thinks for 9 ms after each answer. The many users send 100
+    requests a second. Return both runs. All times are computed, not measured.
     """
     rng = np.random.default_rng(0)
 
@@ -182,21 +183,22 @@ def simulated_stall(seconds: float = 10_000.0, stall: float = 1.0, period: float
 
 
 class Desk:
-    """A server inside this process, which serves one request at a time, each for `service` seconds."""
+    """A server inside this process. It serves one request at a time and takes `service` seconds for each."""
 
     def __init__(self, service: float) -> None:
         self.service, self.free = service, threading.Lock()
 
     def __call__(self, _: int = 0) -> None:
-        """Wait for the requests before this one, then serve this one."""
+        """Wait until no other request is being served, then serve this one."""
         with self.free:
             time.sleep(self.service)
 
 
 class Stage:
-    """A simulated clock, which only sleeping and sending advance, and a pool that sends at once, for tests of a loop.
+    """A simulated clock and thread pool, to test a load generator's loop without waiting.
 
-    Each sleep lasts `oversleeps` seconds too long. The handover of a request takes `busy` seconds.
+    Only `sleep` and `submit` advance the clock. Each sleep lasts `oversleeps` seconds too long, and each `submit` takes
+    `busy` seconds.
     """
 
     def __init__(self, oversleeps: float = 0.0, busy: float = 0.0) -> None:
@@ -225,7 +227,7 @@ class Stage:
 
 
 def queue_latencies(rng: np.random.Generator, rate: float, number: int, service: float = 1.0) -> np.ndarray:
-    """Return simulated steady-state latencies of Poisson arrivals at one server with exponential service times."""
+    """Simulate Poisson arrivals at one server with exponential service times. Return the steady-state latencies."""
     gaps = rng.exponential(1 / rate, number + 2000)
     work = rng.exponential(service, number + 2000)
     ahead = np.concatenate([[0.0], np.cumsum(work[:-1] - gaps[1:])])
@@ -235,7 +237,11 @@ def queue_latencies(rng: np.random.Generator, rate: float, number: int, service:
 def coverage(
     intervals: Sequence[Callable[[np.ndarray, float], tuple[float, float]]], rate: float, runs: int, number: int
 ) -> list[tuple[float, int]]:
-    """Return for each method of p99 intervals how often they contain the truth, and how many intervals it gave."""
+    """Return the proportion of each method's p99 intervals that contain the true p99, and the number of intervals.
+
+    `intervals` are functions that compute a confidence interval from simulated latencies. A function that raises
+    ValueError gives no interval for that run.
+    """
     rng, truth = np.random.default_rng(1), math.log(100) / (1 - rate)
     found: list[list[bool]] = [[] for _ in intervals]
     for _ in range(runs):

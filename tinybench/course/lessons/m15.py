@@ -1,4 +1,4 @@
-"""Helpers for module 15: a request in five stages, and functions with known shares of the time for profilers."""
+"""Helpers for module 15: a request processed in five stages, and functions that take known fractions of the time."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ Stages = Mapping[str, Callable[..., Any]]
 
 
 class Request(NamedTuple):
-    """A request's body, the stages that compute its answer, and another implementation of the model's stage."""
+    """A request's body, and the stages that compute the answer.
+
+    A stage is a function that takes the output of the previous stage. `by_hand` is another implementation of the stage
+    called ``model``, which uses NumPy alone.
+    """
 
     body: str
     stages: dict[str, Callable[..., Any]]
     by_hand: Callable[[np.ndarray], np.ndarray]
 
     def with_stage(self, name: str, stage: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-        """Return the stages with one of them replaced."""
+        """Return the stages, with `stage` in place of the stage called `name`."""
         return {**self.stages, name: stage}
 
 
 def make_request() -> Request:
-    """Return a request that classifies a digit of 28 × 28 pixels by a scaler and a small scikit-learn network."""
+    """Return a request to classify a digit of 28 × 28 pixels with a scaler and a small scikit-learn network."""
     from sklearn.neural_network import MLPClassifier
     from sklearn.preprocessing import StandardScaler
 
@@ -58,7 +62,7 @@ def make_request() -> Request:
 
 
 def answer_of(stages: Stages, body: Any) -> Any:
-    """Run the stages, each on the output of the one before, and return the last output."""
+    """Run the stages, each on the output of the previous stage, and return the last output."""
     for stage in stages.values():
         body = stage(body)
     return body
@@ -94,7 +98,7 @@ class Compared(NamedTuple):
 
 
 def both_models(request: Request, turns: int = 5) -> Compared:
-    """Return the time of each stage with both models, measured in turns so that disturbances affect both alike."""
+    """Return the time of each stage with either model. The models take turns, so disturbances affect both alike."""
     ways = request.stages, request.with_stage("model", request.by_hand)
     seen = [[by_stage(way, request.body, 60) for way in ways] for _ in range(turns + 1)][1:]  # the first is a warm-up
     before, after = ({name: float(np.median([turn[k][name] for turn in seen])) for name in ways[k]} for k in (0, 1))
@@ -109,12 +113,12 @@ class Clock:
         self.now = now
 
     def __call__(self) -> float:
-        """Return the time that was set last."""
+        """Return `now`."""
         return self.now
 
 
 def frames(*functions: str) -> Any:
-    """Return a fake stack frame with its callers, each given as ``"folder/file.py:function"``, the outermost first."""
+    """Return a fake stack frame and its callers. `functions` are ``"folder/file.py:function"``, outermost first."""
     frame = None
     for each in functions:
         file, _, name = each.rpartition(":")
@@ -146,7 +150,7 @@ MATRIX = np.ones((128, 128), np.float32)
 
 
 def in_numpy() -> None:
-    """Compute 8 matrix products, so that the time is spent inside NumPy."""
+    """Multiply two matrices 8 times, so that the time is spent inside NumPy."""
     for _ in range(8):
         MATRIX @ MATRIX
 
@@ -161,7 +165,7 @@ def mixture() -> None:
 
 
 def by_clock(seconds: float = 1.0) -> dict[str, float]:
-    """Return each function's share of the time, measured by a clock around each call."""
+    """Return the fraction of the time that each function in `MIXTURE` takes, measured with a clock around each call."""
     spent = {function.__name__: 0.0 for function in MIXTURE}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -173,7 +177,7 @@ def by_clock(seconds: float = 1.0) -> dict[str, float]:
 
 
 def by_cprofile(seconds: float = 1.0) -> tuple[dict[str, float], float]:
-    """Return each function's share of the time according to cProfile, and the factor by which cProfile slows them."""
+    """Return each function's fraction of the time according to cProfile, and the slowdown factor of cProfile."""
     profiler, plain, traced = cProfile.Profile(), list[float](), list[float]()
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -193,7 +197,7 @@ def by_cprofile(seconds: float = 1.0) -> tuple[dict[str, float], float]:
 
 
 def of_mixture(total: Mapping[str, float]) -> dict[str, float]:
-    """Return the shares of the three functions, scaled to a sum of 1, from the shares of all functions."""
+    """Pick the functions in `MIXTURE` from `total`, and return their fractions of the time, scaled to a sum of 1."""
     names = (function.__name__ for function in MIXTURE)
     return _shares({name: total.get(f"{name} ({Path(__file__).name})", 0.0) for name in names})
 
@@ -205,7 +209,7 @@ def _shares(spent: Mapping[str, float]) -> dict[str, float]:
 
 # ---- what if
 class RemoteStage:
-    """A stage that sleeps for `seconds`, as if it waited for another machine, and returns its item."""
+    """A stage that sleeps for `seconds`, as if it waited for another machine, and returns its input."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -217,5 +221,5 @@ class RemoteStage:
 
 
 def with_cache(stages: Stages, name: str) -> dict[str, Any]:
-    """Return the stages, where the stage `name` caches its last answer."""
+    """Return a copy of the stages in which the stage called `name` caches its last output."""
     return {**stages, name: lru_cache(maxsize=1)(stages[name])}

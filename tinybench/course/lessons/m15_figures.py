@@ -1,4 +1,4 @@
-"""Figures for module 15: a request by stages, a container's CPU limit, profilers, and predicted and real gains."""
+"""Figures for module 15: the stages of a request, a container's CPU limit, profilers, and predicted and real gains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HATCHES = ("", "//", "..", "xx", "--")
 
 
 def figure_of_request(both: Compared) -> dict[str, Any]:
-    """Return arguments for `show_figure`: the stages of a request as two bars, before and after the model changes."""
+    """Return arguments for `show_figure`: a request's time by stage, before and after the model is replaced."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
@@ -78,7 +78,7 @@ def figure_of_throttling(work: float, quota: float, period: float) -> dict[str, 
 
 
 def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float, looks: int) -> dict[str, Any]:
-    """Return arguments for `show_figure`: the functions' shares of the time by a clock and by each profiler."""
+    """Return arguments for `show_figure`: each function's fraction of the time, by a clock and by each profiler."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
@@ -116,7 +116,7 @@ def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float
 def figure_of_gains(
     foreseen: Mapping[tuple[str, float], Row], truth: Mapping[tuple[str, float], float]
 ) -> dict[str, Any]:
-    """Return arguments for `show_figure`: the promised, predicted and real time saved by faster stages."""
+    """Return arguments for `show_figure`: the promised, the predicted and the real time that faster stages save."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.3), layout="constrained")

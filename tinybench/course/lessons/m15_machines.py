@@ -1,4 +1,4 @@
-"""Helpers for module 15: a simulated CPU limit of a container, and fake machines."""
+"""Helpers for module 15: a simulation of a container's CPU limit, and fake machines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 def throttled(starts: Sequence[float], work: float, quota: float, period: float) -> list[float]:
     """Simulate the CPU limit of a control group, and return the end time of each call.
 
-    The calls run one after the other, and each needs `work`. In each period, they may run for at most `quota`, which
-    is full again when a period begins. All times have the same, arbitrary unit.
+    The calls run one after the other, and each needs `work`. In each period, the calls may run for at most `quota` in
+    total. At the start of each period, the quota is renewed. All times have the same, arbitrary unit.
     """
     done, now, left, last = [], 0.0, quota, 0
     for start in starts:
@@ -30,7 +30,7 @@ def throttled(starts: Sequence[float], work: float, quota: float, period: float)
 
 
 def made_up_machines(folder: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
-    """Yield three fake machines: a name, the root folder of the machine's files, and arguments for `read_facts`."""
+    """Yield the name of each of three fake machines, the root folder of its files, and arguments for `read_facts`."""
     from tinybench.support.conditions.process_conditions import Here
 
     pace = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"

@@ -1,4 +1,4 @@
-"""Helpers for module 15's second half: networks for the roofline, parallel work, and the figure of its scaling."""
+"""Helpers for module 15's second half: networks for the roofline, functions to run in parallel, and speed-ups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ MARKERS, LINES = "osD^v", ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
 
 def write_networks(folder: Path, sizes: Sequence[int], seed: int = 0) -> dict[str, Path]:
-    """Write a network in float32 and quantised to INT8. Its weights are random, which does not affect its speed."""
+    """Write a network as a float32 file and as an INT8 file, and return their paths by type.
+
+    The weights are random, which does not affect the speed.
+    """
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -56,12 +59,16 @@ def write_networks(folder: Path, sizes: Sequence[int], seed: int = 0) -> dict[st
 
 
 def rows(width: int, number: int, seed: int = 1) -> np.ndarray:
-    """Return random inputs."""
+    """Return `number` rows of `width` random inputs."""
     return np.random.default_rng(seed).normal(size=(number, width)).astype(np.float32)
 
 
 def why_int8(roofs: Roofs, products: Mapping[str, str]) -> str:
-    """Explain by the measured peaks and the kind of product how much faster INT8 can be on this machine."""
+    """Explain how much faster INT8 can be on this machine, and why.
+
+    `roofs` are the measured peaks. `products` states the kind of arithmetic that multiplies the integers, such as
+    saturating.
+    """
     kind = products.get("uint8 × int8", "unsupported")
     if kind == "unsupported" or "uint8 × int8" not in roofs.peaks:
         return (
@@ -79,7 +86,7 @@ def why_int8(roofs: Roofs, products: Mapping[str, str]) -> str:
 
 
 def worker_counts(most: int = 8) -> list[int]:
-    """Return numbers of workers from 1 to twice the cores of this process, and at most to twice `most`."""
+    """Return worker counts from 1 to twice the number of cores that this process may use, but at most twice `most`."""
     return default_workers(min(most, usable_cores()))
 
 
@@ -89,13 +96,13 @@ def counting() -> Callable[[], int]:
 
 
 def multiplying(size: int = 192) -> Callable[[], Any]:
-    """Return a function that multiplies matrices in NumPy, which releases the interpreter's lock during the product."""
+    """Return a function that multiplies matrices in NumPy, without holding the interpreter's lock."""
     a = np.ones((size, size), np.float32)
     return lambda: np.matmul(a, a)
 
 
 def figure_of_scaling(measured: Scaling, laws: Mapping[str, Laws], usl: Callable[..., float]) -> dict[str, Any]:
-    """Plot speed-ups with their intervals, the fitted laws, and the ideal speed-up of n workers."""
+    """Plot measured speed-ups with their intervals, the fitted scaling laws, and the ideal speed-up."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5.8, 4.6), layout="constrained")
@@ -148,7 +155,10 @@ def figure_of_scaling(measured: Scaling, laws: Mapping[str, Laws], usl: Callable
 
 
 def what_is_seen(measured: Scaling, laws: Mapping[str, Laws]) -> str:
-    """Describe the best number of workers for each way of working, and the limits of the measurement."""
+    """Describe each fitted scaling law, the best measured worker counts, and the limits of the measurement.
+
+    `laws` has a law for each way in which the workers run, such as threads or processes.
+    """
     cores, largest = usable_cores(), max(max(results) for results in measured.results.values())
     told = [
         f"{way}: contention {law.contention}, crosstalk {law.crosstalk}; best number measured {law.best_measured}"
@@ -178,7 +188,10 @@ def seconds_of(call: Callable[[], Any], rounds: int = 7) -> float:
 
 
 def told_of_two_libraries() -> str:
-    """Measure and describe the slowdown of a thread pool in which each thread runs BLAS on all cores, and its cure."""
+    """Measure how much a thread pool slows down if each of its threads calls a multi-threaded BLAS.
+
+    Return a text with the slowdown and the remedy.
+    """
     from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
     if not any(library["user_api"] == "blas" for library in threadpool_info()):

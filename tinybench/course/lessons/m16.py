@@ -1,4 +1,4 @@
-"""Helpers for module 16: a real server with shifted digits, simulated incidents, and drift alarms without drift."""
+"""Helpers for module 16: a real server that receives shifted digits, simulated incidents, and false drift alarms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ PHASES = ("as in training", "1 pixel to the right", "2 pixels to the right")
 
 
 class Digits(NamedTuple):
-    """A network fitted on 600 digits, and other digits in two parts: for the reference, and for the users' requests."""
+    """A network trained on 600 digits, and two further sets of digits.
+
+    `reference` is the set with which later requests are compared. `X` are the digits that users send, with the labels
+    `y`.
+    """
 
     network: Any
     reference: np.ndarray
@@ -48,7 +52,7 @@ class Digits(NamedTuple):
 
 
 def digits_in_production() -> Digits:
-    """Return the network, 397 digits for the reference and 800 for the users. The sets do not overlap."""
+    """Return a network trained on 600 digits, 397 other digits for the reference, and 800 others for the users."""
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
 
@@ -60,7 +64,7 @@ def digits_in_production() -> Digits:
 
 
 def moved_right(rows: np.ndarray, pixels: int) -> np.ndarray:
-    """Return the digits, moved to the right by `pixels`. Pixels that leave the picture are lost."""
+    """Return the digits, moved to the right by `pixels` pixels. Pixels that leave the picture are lost."""
     moved = np.zeros_like(rows).reshape(-1, SIDE, SIDE)
     moved[:, :, pixels:] = rows.reshape(-1, SIDE, SIDE)[:, :, : SIDE - pixels]
     return moved.reshape(rows.shape)
@@ -69,9 +73,9 @@ def moved_right(rows: np.ndarray, pixels: int) -> np.ndarray:
 class Sent(NamedTuple):
     """The times and answers of requests, and the server's own measurements. Times are in seconds.
 
-    ``phase`` is the shift in pixels. ``probabilities`` are NaN if there was no answer. ``reference`` holds the
-    probabilities for the digits of the reference, ``metrics`` the text of /metrics, and ``truth`` the times of all
-    requests as recorded by the server.
+    ``phase`` is the number of pixels by which the digit of each request is shifted. ``probabilities`` are the answers,
+    or NaN if there was no answer. ``reference`` holds the probabilities for the digits of the reference, and
+    ``metrics`` the text of /metrics. ``truth`` holds the duration of every request, as recorded by the server.
     """
 
     start: np.ndarray
@@ -85,7 +89,7 @@ class Sent(NamedTuple):
 
     @property
     def right(self) -> np.ndarray:
-        """Whether each answer's largest probability is that of the true label."""
+        """Whether each answer is right: whether its most probable class is the true label."""
         return np.asarray(self.probabilities.argmax(axis=1) == self.y)
 
     @property
@@ -121,7 +125,10 @@ class Client:
 
 
 def send(client: Client, rows: np.ndarray, rate: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Send rows one by one as a Poisson process. Return the start times, the latencies and the probabilities."""
+    """Send each row as one request at random (Poisson) times, on average `rate` requests a second.
+
+    Return the intended start times, the latencies and the probabilities.
+    """
     start = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, len(rows)))
     latency, probabilities = np.empty(len(rows)), np.empty((len(rows), 10))
     begin = time.perf_counter()
@@ -138,7 +145,7 @@ def send(client: Client, rows: np.ndarray, rate: float, seed: int = 0) -> tuple[
 
 
 def serve_and_shift(digits: Digits, rate: float = 130.0) -> Sent:
-    """Serve the network by `tinybench serve`. Send 240 digits as they are, 180 moved by 1 pixel and 180 by 2."""
+    """Serve the network with `tinybench serve`. Send 240 digits unchanged, 180 moved by 1 pixel, and 180 moved by 2."""
     phase = np.repeat([0, 1, 2], [240, 180, 180])
     X, y = digits.X[: len(phase)], digits.y[: len(phase)]
     rows = np.select([(phase == k)[:, None] for k in range(3)], [moved_right(X, k) for k in range(3)])
@@ -155,7 +162,7 @@ def serve_and_shift(digits: Digits, rate: float = 130.0) -> Sent:
 
 
 def buckets(metrics: str, name: str) -> tuple[list[float], list[float]]:
-    """Return the bounds and cumulative counts of a histogram in the text of /metrics."""
+    """Return the upper bounds and cumulative counts of the buckets of the histogram `name` in the text of /metrics."""
     from prometheus_client.parser import text_string_to_metric_families
 
     samples = [sample for family in text_string_to_metric_families(metrics) for sample in family.samples]
@@ -164,10 +171,10 @@ def buckets(metrics: str, name: str) -> tuple[list[float], list[float]]:
 
 
 def ask_prometheus(digits: Digits, seconds: float = 2.5) -> Iterator[tuple[str, str, str]]:
-    """Serve the network, send it 100 requests a second while Prometheus scrapes it, and yield the results of queries.
+    """Serve the network, send 100 requests a second while Prometheus scrapes the server, and yield query results.
 
-    Each of the two results is a name, a query for Prometheus, and its value. If Prometheus is not installed, yield a
-    note about this first, and compute the values from /metrics before and after the requests.
+    Each of the two results is a tuple of a name, a Prometheus query and the value of the query. If Prometheus is not
+    installed, yield a note about this first, and compute the values from /metrics, read before and after the requests.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "digits.onnx"
@@ -191,7 +198,7 @@ def ask_prometheus(digits: Digits, seconds: float = 2.5) -> Iterator[tuple[str, 
 
 
 def _own_reader(url: str) -> Callable[[str], list[tuple[dict[str, str], float]]]:
-    """Return a substitute for Prometheus's `query`, which compares /metrics now and at the time of the query."""
+    """Read /metrics, and return a substitute for Prometheus's `query` that compares a later reading with this one."""
 
     def look() -> tuple[float, str]:
         return time.monotonic(), urlopen(f"{url}/metrics").read().decode()
@@ -210,10 +217,10 @@ def _own_reader(url: str) -> Callable[[str], list[tuple[dict[str, str], float]]]
 
 
 def incidents(seed: int = 0) -> tuple[list[float], list[float]]:
-    """Simulate two counters, read every minute for six hours: of failed requests, and of all requests.
+    """Simulate six hours with two incidents. Return the minutely readings of two counters: failed and all requests.
 
-    About 1000 requests come each minute, of which 0.05 % usually fail. In minute 60, a quarter of them fail. From
-    minute 150 to 190, 3 % fail.
+    About 1000 requests arrive each minute, and usually 0.05 % of the requests fail. In minute 60, 25 % fail. From
+    minute 150 to minute 190, 3 % fail.
     """
     rng, share = np.random.default_rng(seed), np.full(360, 0.0005)
     share[60], share[150:190] = 0.25, 0.03
@@ -223,9 +230,10 @@ def incidents(seed: int = 0) -> tuple[list[float], list[float]]:
 
 
 def binned_statistics(reference: np.ndarray, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the PSI and the KS distance between a reference and many windows, from bin counts in the last axis.
+    """Return the population stability index (PSI) and the Kolmogorov–Smirnov (KS) distance of each window.
 
-    In the PSI, an empty bin counts as a share of 0.0001, as in most tools.
+    Both compare a window with the reference. The arrays hold bin counts along the last axis. In the PSI, an empty bin
+    counts as a proportion of 0.0001, as in most tools.
     """
     p, q = (counts / counts.sum(axis=-1, keepdims=True) for counts in (reference, windows))
     distance = np.abs(np.cumsum(p - q, axis=-1)).max(axis=-1)
@@ -234,7 +242,10 @@ def binned_statistics(reference: np.ndarray, windows: np.ndarray) -> tuple[np.nd
 
 
 def alarms_on_equal(sizes: Sequence[int], trials: int = 400, permutations: int = 99, m: int = 10_000) -> dict[str, Any]:
-    """Return each rule's false-alarm rates if reference (`m` values in ten bins) and window are equally distributed."""
+    """Return the false-alarm rates of four drift rules if the reference and the window have the same distribution.
+
+    There is a rate for each window size in `sizes`. The reference has `m` values in ten bins.
+    """
     rng, even = np.random.default_rng(3), np.full(10, 0.1)
     rates: dict[str, list[float]] = {name: [] for name in ("PSI > 0.1", "PSI > 0.2", "PSI, permuted", "KS, permuted")}
     for n in sizes:
@@ -254,10 +265,11 @@ def alarms_on_equal(sizes: Sequence[int], trials: int = 400, permutations: int =
 def looking_again(
     alarm: Callable[[np.ndarray], Any], ks: Callable[[Any, Any], float], streams: int = 300, length: int = 300,
 ) -> dict[str, list[int]]:  # fmt: skip
-    """Return the number of values until each method's first alarm on streams without drift, or 0 if there is none.
+    """Return, for each method and each stream without drift, the number of values until the first alarm, or 0 for none.
 
-    `alarm` creates a `DriftAlarm` from a reference of 100 values. The KS tests compare all values so far with the
-    reference, once at the end or after every 20th value, by the threshold of a single test at 5 %.
+    `alarm` creates a `DriftAlarm` from a reference of 100 values. One method runs a KS test once, at the end of the
+    stream. Another runs a KS test on all values so far after every 20th value. Both use the 5 % threshold of a single
+    test.
     """
     rng = np.random.default_rng(4)
     first: dict[str, list[int]] = {"one KS test at the end": [], "a KS test every 20 values": [], "DriftAlarm": []}

@@ -16,7 +16,7 @@ MARKERS = "osD^v"
 
 
 def _phases(axes: Any, sent: Sent, named: bool = False) -> None:
-    """Shade the phases of the requests. If `named`, write their names above."""
+    """Shade the periods in which digits are shifted by 0, 1 and 2 pixels. If `named`, write the names above."""
     starts = [float(sent.start[sent.phase == k][0]) for k in range(3)]
     ends = [*starts[1:], float(sent.start[-1])]
     for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -75,9 +75,10 @@ def figure_of_panels(sent: Sent, bound: float) -> dict[str, Any]:
 
 
 def figure_of_burning(failed: Sequence[float], total: Sequence[float], rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for `show_figure`: failed requests in simulated incidents, and when each rule alarms.
+    """Return arguments for `show_figure`: failed requests in simulated incidents, and when each alert rule fires.
 
-    A rule is a function of the counters' readings so far.
+    A rule is a function of the readings so far of two counters, `failed` and `total`. It returns whether the alert
+    fires.
     """
     import matplotlib.pyplot as plt
 
@@ -120,7 +121,7 @@ def figure_of_buckets(
     truth: np.ndarray, bounds: Sequence[float], counts: Sequence[float], quantile: Callable[..., float],
     ends: Callable[..., tuple[float, float]],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return arguments for `show_figure`: the server's own request times, and their quantiles by its histogram."""
+    """Return arguments for `show_figure`: request times that the server recorded, and quantiles from its histogram."""
     import matplotlib.pyplot as plt
 
     ordered = np.sort(truth) * 1e3
@@ -155,7 +156,7 @@ def figure_of_buckets(
 
 
 def figure_of_equal(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for `show_figure`: each rule's false-alarm rate without any change, by window size."""
+    """Return arguments for `show_figure`: each drift rule's false-alarm rate, by window size, when nothing changes."""
     import matplotlib.pyplot as plt
 
     sizes, trials = np.array(found["n"]), found["trials"]
@@ -190,7 +191,7 @@ def figure_of_equal(found: Mapping[str, Any]) -> dict[str, Any]:
 def figure_of_alarm(
     sent: Sent, evidence: Sequence[float], first: Mapping[str, Sequence[int]], level: float
 ) -> dict[str, Any]:
-    """Return arguments for `show_figure`: the alarm's capital by request, and the false alarms of three methods."""
+    """Return arguments for `show_figure`: a drift alarm's e-value by request, and the false alarms of three methods."""
     import matplotlib.pyplot as plt
 
     capital = np.maximum(np.asarray(evidence), 1e-3)

@@ -20,12 +20,12 @@ from tinybench.support.basics.numbers import number_of
 Names = Mapping[str, Any]
 Evidence = Callable[[int, int], float]
 Z = 1.959964  # critical value of a two-sided test at 5 %
-# packages, and their modules that are imported again so that they use the notebook's functions
+# pairs of a package and one of its modules, which is imported again so that it uses the notebook's functions
 ON_PRODUCTION = (("tinybench", "production"), ("tinybench.tools", "rollout"))
 
 
 def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
-    """Return by how many standard errors a's share of bad events exceeds b's, each of n. It is 0 without bad events."""
+    """Return the z-score of the difference between `bad_a / n` and `bad_b / n`, or 0 if there are no bad events."""
     pooled = (bad_a + bad_b) / (2 * n)
     error = np.sqrt(2 * pooled * (1 - pooled) / n)
     z: np.ndarray = np.divide((bad_a - bad_b) / n, error, out=np.zeros(np.shape(error)), where=error > 0)
@@ -34,19 +34,19 @@ def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
 
 # ---- A/B tests
 class Stops(NamedTuple):
-    """The repeated looks at experiments: users of each version by look, whether each rule stops then, and estimates."""
+    """A/B tests whose data are looked at repeatedly. Except for `users`, rows are tests and columns are looks."""
 
-    users: np.ndarray
-    peeking: np.ndarray
-    anytime: np.ndarray
-    estimates: np.ndarray
+    users: np.ndarray  # the number of users of each version at each look
+    peeking: np.ndarray  # whether the rule p < 0.05 would stop the test
+    anytime: np.ndarray  # whether the rule e ≥ 20 would stop the test
+    estimates: np.ndarray  # the difference of the failure rates, new minus old
 
     def share(self, name: str) -> np.ndarray:
-        """Return for each look the share of experiments that have found a difference so far, by the rule `name`."""
+        """Return, for each look, the proportion of experiments that the rule `name` has stopped so far."""
         return np.asarray(np.maximum.accumulate(getattr(self, name), axis=1).mean(axis=0))
 
     def when(self, name: str) -> np.ndarray:
-        """Return the index of the look at which each experiment stopped. Experiments that did not stop are left out."""
+        """Return, for each experiment that the rule `name` stopped, the index of the look at which it did."""
         found: np.ndarray = getattr(self, name)
         return np.asarray(found[found.any(axis=1)].argmax(axis=1))
 
@@ -54,10 +54,11 @@ class Stops(NamedTuple):
 def experiments(
     evidence: Evidence, share: float, change: float, looks: int = 40, every: int = 100, number: int = 800, seed: int = 1
 ) -> Stops:
-    """Simulate A/B tests with a look at the data after every `every` users of each version.
+    """Simulate A/B tests, and look at the data after every `every` users of each version.
 
-    `evidence` takes the number of users with a failure in the new version and in both, and returns an e-value. The
-    peeking rule stops at p < 0.05, the anytime-valid rule at e ≥ 20.
+    A failure has the probability `share` in the old version and `share` + `change` in the new version.
+    `evidence` takes the number of users with a failure in the new version, and the number in both versions together. It
+    returns an e-value. The peeking rule stops at p < 0.05, the anytime-valid rule at e ≥ 20.
     """
     rng, known = np.random.default_rng(seed), cache(evidence)
     old, new = (rng.binomial(every, p, (number, looks)).cumsum(axis=1) for p in (share, share + change))
@@ -69,10 +70,10 @@ def experiments(
 def alarms_by_unit(
     numbers: Sequence[int], share: float = 0.05, users: int = 400, trials: int = 800
 ) -> dict[str, list[float]]:
-    """Return the false-alarm rates of two equal versions at the 5 % level, counted per request and per user.
+    """Return the false-alarm rates of tests of two equal versions at the 5 % level, counted per request and per user.
 
-    There is a rate for each of `numbers`, the requests that each user sends. The model fails more often on some users'
-    pictures than on others': half of the variance lies between users.
+    There is a rate for each value in `numbers`, the number of requests that each user sends. The model fails more often
+    for some users than for others: half of the variance lies between users.
     """
     rng = np.random.default_rng(3)
     found: dict[str, list[float]] = {"per request": [], "per user": []}
@@ -96,16 +97,16 @@ def in_another_process(expression: str) -> str:
 
 
 class RehearsedLook(NamedTuple):
-    """One look at a rollout: its time in users or seconds, the new version's share, and the evidence if it is fresh."""
+    """One look at the metrics during a rollout."""
 
-    at: float
-    share: float
-    evidence: dict[str, float]
-    fresh: bool = True
+    at: float  # the time of the look, in users or in seconds
+    share: float  # the new version's fraction of users
+    evidence: dict[str, float]  # an e-value for each metric
+    fresh: bool = True  # False if the metrics were missing
 
 
 class Rehearsal(NamedTuple):
-    """A simulated rollout: its looks, its final state, the number of users, and the number who met the fault."""
+    """A simulated rollout: its looks, its final state, the number of users, and how many of the users met the fault."""
 
     looks: list[RehearsedLook]
     end: Any
@@ -120,7 +121,10 @@ class Rehearsal(NamedTuple):
 
 
 class StagedEvidence:
-    """The evidence that the new version has more than its share of some events, over stages with different shares."""
+    """The evidence that the new version has too many bad events, such as slow answers, over the stages of a rollout.
+
+    In a stage, the new version gets a fixed `share` of the requests. The e-values of the stages are multiplied.
+    """
 
     def __init__(self, evidence: Callable[[int, int, float], float]) -> None:
         self.of, self.before, self.surplus = evidence, 1.0, 0.0
@@ -131,13 +135,13 @@ class StagedEvidence:
         self.new, self.both = self.new + (new and happened), self.both + happened
 
     def value(self, share: float) -> float:
-        """Return the product over all stages. If the new version has no more than its share of events, cap it at 1."""
+        """Return the product of the e-values, but at most 1 if the new version has no more than its share of events."""
         product = self.before * (self.of(self.new, self.both, share) if share < 1 else 1.0)
         more = self.surplus + self.new - share * self.both > 0
         return product if more else min(1.0, product)
 
     def close(self, share: float) -> None:
-        """End a stage: keep its evidence as a factor, and reset its counts."""
+        """End a stage: keep its e-value as a factor of the product, and reset the counts."""
         if share < 1:
             self.before *= self.of(self.new, self.both, share)
             self.surplus += self.new - share * self.both
@@ -156,18 +160,18 @@ def rehearse_rollout(
 ) -> Rehearsal:
     """Roll out a new version to simulated users, with the student's `in_canary`, `share_e_value` and `advance`.
 
-    Requests to the new version are also sent to the old version in the background, and up to 1 % of the answers may
-    differ. Slow answers are compared with the old version's as long as it has users. The evidence of the stages is
-    multiplied.
+    Each request to the new version is also sent to the old version in the background, and up to 1 % of these pairs of
+    answers may differ. The number of slow answers is compared with the old version's as long as the old version has
+    users. The e-values of the stages are multiplied.
 
     Parameters
     ----------
     names
-        The names in the notebook, which include these functions.
+        The variables of the notebook by name, which include these three functions.
     wrong
-        The probability that an answer of the new version is wrong, by the number of answers that it has given.
+        A function from the number of answers by the new version to the probability that its next answer is wrong.
     slow
-        The probability that an answer of the new version is slow. For the old version, it is 0.01.
+        The probability that an answer of the new version is slow. For the old version, this probability is 0.01.
     blind_from
         The number of users after which the metrics are missing.
     stage_users, every
@@ -199,9 +203,10 @@ def rehearse_rollout(
 
 
 def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, fault: str, **plan: Any) -> Any:
-    """Roll out a faulty copy of a model on two real servers, with the notebook's own `tinybench.production`.
+    """Roll out a faulty copy of a model on two real servers, and return the rollout's `Report`.
 
-    Return the rollout's `Report`. If Prometheus is installed but does not answer, repeat the rollout without it.
+    The rollout uses the notebook's code as `tinybench.production`. If Prometheus is installed but does not answer,
+    repeat the rollout without it.
     """
     with standing_in(names):
         from tinybench.tools.rollout.engine import roll_out
@@ -215,7 +220,7 @@ def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, faul
 
 @contextmanager
 def standing_in(names: Names) -> Iterator[None]:
-    """Use these names as `tinybench.production` for imports inside the block. Afterwards, restore all modules."""
+    """Let imports inside the ``with`` block find `names` as `tinybench.production`. Afterwards, restore all modules."""
     prefixes = tuple(map(".".join, ON_PRODUCTION))
     modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(prefixes)}
     places = [(vars(import_module(package)), name) for package, name in ON_PRODUCTION]
@@ -237,7 +242,7 @@ def standing_in(names: Names) -> Iterator[None]:
 
 # ---- history
 def noise(kind: str, rng: np.random.Generator, commits: int, spread: float = 0.005) -> np.ndarray:
-    """Return relative errors of a series of measurements: normal, with heavy tails, or autocorrelated."""
+    """Return relative errors, one per commit: normal, with heavy tails, or, for any other `kind`, autocorrelated."""
     if kind == "normal":
         return spread * rng.normal(size=commits)
     if kind == "heavy tails":
@@ -257,7 +262,7 @@ def neighbours(values: Sequence[float] | np.ndarray, limit: float = 0.02) -> lis
 def false_alarms(
     rules: Mapping[str, Callable[[np.ndarray], list[int]]], kinds: Iterable[str], histories: int = 30
 ) -> dict[str, list[float]]:
-    """Return for each rule, by kind of noise, the share of histories without a change in which the rule finds one."""
+    """Return the proportion of unchanged histories in which a rule finds a change, for each rule and kind of noise."""
     rng, found = np.random.default_rng(5), {name: list[float]() for name in rules}
     for kind in kinds:
         series = [1 + noise(kind, rng, 100) for _ in range(histories)]
@@ -267,7 +272,10 @@ def false_alarms(
 
 
 class CommitTimes(NamedTuple):
-    """A benchmark's times by commit on a drifting machine, and a baseline's times in the same rounds, both in ms."""
+    """A benchmark's time for each commit on a machine whose speed drifts, and a baseline's time in the same round.
+
+    Both are in milliseconds. `step` is the index of the commit at which the true time changes.
+    """
 
     milliseconds: np.ndarray
     baseline: np.ndarray
@@ -280,7 +288,7 @@ class CommitTimes(NamedTuple):
 
 
 def drifting_history(commits: int = 120, step: int = 70, size: float = 0.02, seed: int = 4) -> CommitTimes:
-    """Simulate a commit history on a machine whose speed drifts by some per cent, with outliers and one real step."""
+    """Simulate a commit history on a machine whose speed drifts by a few per cent, with outliers and one real step."""
     rng = np.random.default_rng(seed)
     machine = (
         1

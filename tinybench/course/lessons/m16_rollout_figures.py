@@ -21,7 +21,10 @@ def _axes(rows: int = 1, columns: int = 1, **how: Any) -> tuple[Any, Any]:
 
 
 def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, Any]:
-    """Plot the share of A/B tests that have found a difference against the users, for equal and unequal versions."""
+    """Plot, against the number of users, the proportion of A/B tests that have found a difference.
+
+    There is a panel for equal versions, and a panel for a worse new version.
+    """
     figure, panels = _axes(1, 2, figsize=(7.2, 3.4), sharex=True)
     for axes, stops, title in zip(panels, (equal, unequal), ("equal versions", "a worse version"), strict=True):
         for name, label, style, color in (
@@ -61,7 +64,7 @@ def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, A
 
 
 def at_the_plan(stops: Stops, planned: int) -> float:
-    """Return the share of the tests with p < 0.05 at the look nearest to the planned number of users."""
+    """Return the proportion of tests with p < 0.05 at the look nearest to the planned number of users."""
     return float(stops.peeking[:, np.abs(stops.users - planned).argmin()].mean())
 
 
@@ -81,7 +84,7 @@ def told_of_stops(unequal: Stops, planned: int, change: float) -> str:
 
 
 def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Plot the false alarms for equal versions against the requests of each user, counted per request and per user."""
+    """Plot false-alarm rates for equal versions, per request and per user, against the number of requests per user."""
     figure, axes = _axes(figsize=(6.2, 3.3))
     for (name, shares), style, color in zip(found.items(), ("s--", "o-"), (RED, BLUE), strict=True):
         axes.plot(
@@ -109,7 +112,7 @@ def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]
 def figure_of_looks(
     looks: Sequence[RehearsedLook], stop_at: float, said: str, latencies: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
-    """Plot a rollout look by look: the new version's share, the evidence of harm, and both versions' latencies."""
+    """Plot a rollout look by look: the new version's fraction, the evidence of harm, and the latencies."""
     figure, panels = _axes(3, figsize=(6.8, 5.3), sharex=True, height_ratios=[1, 1.8, 1])
     at = [look.at for look in looks]
     panels[0].step(at, [100 * look.share for look in looks], where="pre", color="black", linewidth=2)
@@ -143,7 +146,7 @@ def figure_of_looks(
 
 
 def figure_of_report(report: Any) -> dict[str, Any]:
-    """Plot a real rollout, and describe its result."""
+    """Plot the `Report` of a real rollout, and describe the rollout's result in the caption."""
     looks = [RehearsedLook(look.at, look.share, look.evidence, look.fresh) for look in report.looks]
     both = np.array([look.latencies for look in report.looks]).T * 1e3
     last, final = report.looks[-1], report.looks[-1].latencies
@@ -157,7 +160,7 @@ def figure_of_report(report: Any) -> dict[str, Any]:
 
 
 def figure_of_history(history: CommitTimes, steps: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Plot a history in milliseconds and as a ratio to its baseline, with the change points found in each."""
+    """Plot a commit history in milliseconds and as ratios to the baseline, with the change points found in either."""
     figure, panels = _axes(2, 1, figsize=(6.8, 4.6), sharex=True)
     commits, said = np.arange(len(history.ratio)), []
     series = {"milliseconds": (history.milliseconds, "time (ms)"), "ratio": (history.ratio, "ratio to the baseline")}

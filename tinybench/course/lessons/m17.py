@@ -1,4 +1,4 @@
-"""Helpers for module 17: digits shifted by a pixel, and a small problem of the same kind for the checks."""
+"""Helpers for module 17: digits shifted by a pixel, and a small set of digits with a network for the checks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def practice() -> SimpleNamespace:
 
 
 def session_of(content: Any) -> Any:
-    """Return a session of an entry's bytes. If they are invalid, raise AssertionError with an explanation."""
+    """Return an ONNX Runtime session for model bytes. If they are invalid, raise AssertionError with an explanation."""
     from onnxruntime import InferenceSession
 
     if not isinstance(content, bytes):
