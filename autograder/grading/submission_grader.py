@@ -1,4 +1,7 @@
-"""A grader that turns a submission's bytes into verdicts and an executed notebook, without database or folders."""
+"""A grader that turns the bytes of a submission into verdicts and an executed notebook, without using a database.
+
+It reads and writes none of the folders in which a course keeps submissions.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ Judged = tuple[str, object]  # the problem in a cell, empty if there is none, an
 
 @dataclass
 class _Memory:
-    """State shared by the runs of one submission: cells to skip, and checks whose verdict is final."""
+    """The state that all runs of one submission share: cells to skip, and verdicts that are final."""
 
     until: float
     skipped: set[str]
@@ -45,7 +48,7 @@ class _Memory:
 
 @dataclass
 class _Run:
-    """One run of a submission: its verdicts, and the cell that ended the process, with the reason."""
+    """One run of a submission: its verdicts and, if a cell ended the process, this cell with the reason."""
 
     verdicts: dict[str, str] = field(default_factory=dict)
     ending: tuple[str, str] | None = None
@@ -53,7 +56,10 @@ class _Run:
 
 
 class Grader:
-    """A grader for the submissions of one assignment. Its zygote is started only once."""
+    """A grader for the submissions of one assignment.
+
+    It starts only one zygote, the process from which the sandbox of each submission is forked.
+    """
 
     def __init__(self, assignment: Assignment, *, limits: Limits | None = None) -> None:
         self.source = parse_notebook(assignment.notebook, assignment.name)
@@ -67,7 +73,10 @@ class Grader:
         self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, data, limits)
 
     def grade(self, content: bytes) -> Graded:
-        """Grade one submission, whatever its bytes are. A faulty submission affects only its own author."""
+        """Grade one submission from its bytes, which may be anything.
+
+        A faulty submission affects only its own author.
+        """
         started = time.monotonic()
         try:
             prepared = prepare(parse_submission(content), self.source)
@@ -135,7 +144,7 @@ class Grader:
         return run
 
     def _judged(self, session: Session, cell: Cell, run: _Run, memory: _Memory) -> Judged:
-        """Run or judge a cell, unless the process has ended or this cell ended it in an earlier run."""
+        """Run or judge a cell, unless the process has ended, or this cell ended the process in an earlier run."""
         if cell.id in memory.settled and (run.ending is not None or cell.id in memory.lost):
             return memory.settled[cell.id]
         if cell.id in memory.lost:
@@ -155,7 +164,7 @@ class Grader:
         return problem, outputs
 
     def close(self) -> None:
-        """End the zygote."""
+        """End the zygote, and delete the temporary copies of the assignment's data."""
         self.zygote.close()
         self._data.cleanup()
 
@@ -167,7 +176,10 @@ class Grader:
 
 
 def _imports(notebook: NotebookNode) -> Sequence[str]:
-    """Return the modules for the zygote to load: those that the instructor's cells import, except demonstrations."""
+    """Return the names of the modules that the zygote should load.
+
+    These are the modules that the instructor's cells import, except the demonstration cells.
+    """
     found: dict[str, None] = {"numpy": None}
     for cell in cells_of(notebook):
         if not cell.is_code or not cell.marks:
