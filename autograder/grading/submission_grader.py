@@ -31,7 +31,7 @@ from autograder.sandbox.zygote_client import Zygote
 
 MAX_RESTARTS = 2
 MAX_MESSAGE = 1000
-LATE = {"numpy": "numpy.random", "onnx.reference": "onnx.reference.ops"}  # imported only at first use
+LATE = {"numpy": "numpy.random", "onnx.reference": "onnx.reference.ops"}  # modules imported only at first use
 Judged = tuple[str, object]  # the problem in a cell, empty if there is none, and the cell's outputs
 
 
@@ -41,9 +41,9 @@ class _Memory:
 
     until: float
     skipped: set[str]
-    lost: dict[str, str] = field(default_factory=dict)  # cells that ended the process, each with the reason
+    lost: dict[str, str] = field(default_factory=dict)  # for each cell that ended the process, the reason
     settled: dict[str, Judged] = field(default_factory=dict)  # cells with a final verdict
-    passed: set[str] = field(default_factory=set)  # hidden checks that passed; their references may then be visible
+    passed: set[str] = field(default_factory=set)  # hidden checks that passed; a submission may see their references
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Grader:
         while True:
             run = self._run(prepared, memory)
             if run.name_missing and memory.skipped:
-                # unchanged demonstrations run only if a name is missing that they may define
+                # unchanged demonstration cells run only if a name is missing, which they may define
                 memory.skipped = set()
             elif run.ending is not None and len(memory.lost) < MAX_RESTARTS and time.monotonic() < memory.until:
                 # run again without the cell that ended the process, so that only this cell's points are lost
@@ -132,7 +132,7 @@ class Grader:
                 cell.node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                 run.name_missing |= "NameError" in problem
                 if run.name_missing and memory.skipped:
-                    break  # before the submission gets a reference of code that the next run judges again
+                    break  # before the submission can see the reference of code that the next run judges again
                 problem = problem and (safe_text(problem, MAX_MESSAGE).strip() or "Error")
                 if cell.is_check:
                     run.verdicts[cell.id] = problem
@@ -153,13 +153,13 @@ class Grader:
             return f"NotRun: an earlier cell ended the process: {run.ending[1]}", []
         if not cell.is_check:
             problem, outputs = session.run_cell(cell.source)
-        elif cell.id in memory.settled:  # judged before the process ended: no second attempt
+        elif cell.id in memory.settled:  # judged before the process ended, so there is no second attempt
             if checks := self.plan.get(cell.id):
                 session.run_visible(cell, checks)
             problem, outputs = memory.settled[cell.id]
         else:
             problem, outputs = session.check(cell, self.plan.get(cell.id, []), memory.passed)
-        if cell.is_check and not ("NameError" in problem and memory.skipped):  # else judge again with demonstrations
+        if cell.is_check and not ("NameError" in problem and memory.skipped):  # else the next run judges it again
             memory.settled.setdefault(cell.id, (problem, outputs))
         return problem, outputs
 

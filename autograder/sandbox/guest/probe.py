@@ -23,8 +23,8 @@ ABOUT = ("mountinfo", "environ", "cmdline")
 def findings(question: dict[str, Any]) -> Iterator[str]:
     """Yield a line for everything inside the sandbox that must not be visible there.
 
-    `question` holds what is forbidden: `modules` that can be imported, `names` of files, `files` as digests of their
-    contents by file name, `paths` of the host, and `texts` by a description of each.
+    `question` lists what is forbidden: `modules` that must not be importable, `names` of files, `files` as digests of
+    their contents by file name, `paths` of the host, and `texts`, each keyed by a description.
     """
     for name in question["modules"]:
         if spec := find_spec(name):
