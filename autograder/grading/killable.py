@@ -52,7 +52,8 @@ def each(
 
     A task consists of a key and the arguments for `function`. The function is defined at the top level of a module, and
     its arguments and result can be pickled. A task may take at most `seconds` on a typical idle machine, and at most
-    `memory` additional bytes (0: the function sets its own limit). Its pickled result may take at most `output` bytes.
+    `memory` additional bytes. If `memory` is 0, the function sets its own limit. The pickled result of a task may take
+    at most `output` bytes.
     """
     limits, again = (memory, output), list[Task]()
     waiting = deque(tasks)

@@ -54,7 +54,10 @@ def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]
 
 
 def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
-    """Compile modules, so that no submission has to do so. Return the byte-code files, keyed by their paths inside."""
+    """Compile modules, so that no submission has to.
+
+    Return the byte-code files, keyed by their paths in the sandbox.
+    """
     compiled = {}
     into.mkdir(exist_ok=True)
     for number, (place, path) in enumerate(files.items()):

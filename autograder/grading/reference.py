@@ -14,9 +14,9 @@ ABSENT = "a piece that is judged later in the notebook is needed here: use only 
 
 
 def joined(sources: Mapping[str, str]) -> str:
-    """Return the source of one module that merges several.
+    """Return the source of one module that merges several modules.
 
-    `sources` maps their names to sources, in the order of import.
+    `sources` maps the names of these modules to their sources, in the order in which they import each other.
     """
     body = [node for source in sources.values() for node in ast.parse(source).body]
     kept = [node for node in body if not (isinstance(node, ast.ImportFrom) and node.module in {*sources, "__future__"})]
@@ -30,7 +30,7 @@ def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes
 
 
 def without_pieces(source: str, pieces: tuple[str, ...]) -> ast.Module:
-    """Return the syntax tree of a module in which the given functions and methods raise NotImplementedError.
+    """Return a module's syntax tree, changed so that the given functions and methods raise NotImplementedError.
 
     If a given piece is a class, all its methods raise this error.
     """

@@ -36,7 +36,10 @@ def _in_sandbox(source: Path) -> dict[str, str]:
 
 
 def _as_you(source: Path) -> dict[str, str]:
-    """Run a notebook without its demonstrations in a kernel of this user. Return the problem of each graded cell."""
+    """Run a notebook without its demonstration cells in a kernel of this user.
+
+    Return the problem of each graded cell.
+    """
     notebook, assignment = read_notebook(source), Assignment.read(source)
     notebook.cells = [cell.node for cell in needed_cells(copy.deepcopy(notebook))]
     with tempfile.TemporaryDirectory() as folder:

@@ -72,7 +72,7 @@ def safe_text(value: object, most: int = MAX_TEXT) -> str:
 def safe_line(value: object, most: int = 200) -> str:
     """Return text on a single line, without characters that change the reading direction.
 
-    It cannot fake a second line.
+    The result cannot fake a second line.
     """
     return "".join(each if each.isprintable() else "\ufffd" for each in LINES.sub(" ", safe_text(value, most)))
 

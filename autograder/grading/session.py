@@ -49,7 +49,7 @@ def hidden_checks(source: str) -> list[str]:
 
 @dataclass(frozen=True)
 class HiddenCheck:
-    """A hidden check, the pieces that it judges, and the pieces that are absent from the reference while it runs."""
+    """A hidden check, the pieces that it judges, and the pieces that the reference lacks while the check runs."""
 
     name: str
     pieces: tuple[str, ...]
@@ -99,7 +99,8 @@ class SessionEnded(Exception):
 class Session:
     """The sandbox of one submission, in which cells are run and judged until the monotonic time `until`.
 
-    `reference` is the source of all graded `modules`, joined into the last one. If there are none, it defines nothing.
+    `reference` is the source of all graded `modules`, joined into one module with the name of the last. If there are no
+    graded modules, it defines nothing.
     """
 
     def __init__(self, zygote: Zygote, modules: list[str], reference: str, until: float) -> None:

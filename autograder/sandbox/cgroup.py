@@ -1,9 +1,9 @@
 """Control groups (cgroup v2) that limit sandboxes, if this machine provides them.
 
-The kernel then also counts memory that no process lists. With systemd, its manager creates the group (``systemd-run
---scope``). Without systemd, as in containers, the cgroup of this process is divided into subgroups. If neither works,
-`linux.tree_memory` counts pages instead. Only the standard library is imported here, because `autograder.sandbox.stage`
-imports this module before anything else.
+The kernel then also counts memory that appears in no process's statistics. With systemd, its manager creates the group
+(``systemd-run --scope``). Without systemd, as in containers, the cgroup of this process is divided into subgroups. If
+neither works, `linux.tree_memory` counts pages instead. Only the standard library is imported here, because
+`autograder.sandbox.stage` imports this module before anything else.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def scope() -> tuple[str, ...]:
 def launcher(memory: int, processes: int) -> list[str]:
     """Return the command prefix that starts a command in a systemd scope with these limits.
 
-    It is empty without systemd.
+    Without systemd, the prefix is empty.
     """
     names = {"memory.max": "MemoryMax", "memory.swap.max": "MemorySwapMax", "pids.max": "TasksMax"}
     limits = {names.get(name, "CPUWeight"): value for name, value in settings(memory, processes).items()}

@@ -88,7 +88,7 @@ def _is_mapped(user: int) -> bool:
 
 
 def _fill_layer(layer: Path, source: Path, shown: dict[str, Any], places: list[str]) -> None:
-    """Fill the overlay layer above a folder: markers that remove hidden names from listings, and replaced files."""
+    """Fill the overlay layer above a folder: replaced files, and markers that remove hidden names from listings."""
     inner = [os.path.relpath(place, shown["place"]) for place in places if place.startswith(f"{shown['place']}/")]
     for name in inner:
         (layer / name).mkdir(parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ class Zygote:
     def ended(self) -> bool:
         """Return whether the zygote has ended or ends within 0.2 s.
 
-        Its sockets close slightly before the process ends.
+        The wait is necessary, because the zygote's sockets close slightly before its process ends.
         """
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(0.2)

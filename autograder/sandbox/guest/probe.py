@@ -1,7 +1,7 @@
-"""A program that lists what a sandbox wrongly exposes. It runs inside, with a submission's mounts, before grading.
+"""A program that runs inside a sandbox before grading, and lists what the sandbox wrongly exposes.
 
-The probe checks the names of all files. It reads the content only of files that have the name of a forbidden file, or
-lie outside the library folders (`LIBRARIES`).
+The sandbox has the mounts of a submission. The program checks the names of all files. It reads the content only of
+files that have the name of a forbidden file, or lie outside the library folders (`LIBRARIES`).
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class TooSlow(Exception):
 def time_limit(seconds: float, channel: Channel) -> Iterator[None]:
     """Interrupt the block after `seconds` of CPU time, but not while a message is sent or received.
 
-    Code can ignore the interrupt. The grader then kills it.
+    Code can ignore the interrupt. Then the grader kills the sandbox.
     """
 
     def stop(*_: Any) -> None:

@@ -58,7 +58,7 @@ class ProtocolViolation(ChannelError):
 class Channel:
     """A channel for JSON messages over a stream socket.
 
-    It limits the time, the size of each message, and the number of all bytes received.
+    The channel has limits on time, on the size of each message, and on the total of received bytes.
     """
 
     def __init__(
