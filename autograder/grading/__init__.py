@@ -1,1 +1,1 @@
-"""The grading of submissions: collect them, run them in the sandbox, judge them, and write the gradebook."""
+"""The grading of submissions. They are collected, run in the sandbox, judged, and entered into the gradebook."""

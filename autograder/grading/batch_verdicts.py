@@ -1,4 +1,4 @@
-"""The submissions of one assignment, and the verdicts on those judged so far, which are kept on disk."""
+"""The submissions to one assignment, and the verdict files in which the results of grading are kept on disk."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ MAX_SEED = 2**31
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one submission. Without a verdict, `score` is None."""
+    """The result of one submission. If the submission was not graded, `score` is None."""
 
     student: str
     assignment: str
     score: float | None = None
     max_score: float | None = None
     seconds: float = 0.0
-    note: str = ""  # why the submission could not be graded, or ended early
-    evidence: tuple[str, ...] = ()  # contents that an honest submission lacks, for the instructor to review
+    note: str = ""  # why the submission could not be graded, or why it ended early
+    evidence: tuple[str, ...] = ()  # unusual contents, which the instructor should review
 
 
 class Batch:
-    """The submissions of one assignment, or of one `student`, and their verdicts.
+    """The submissions to one assignment, from all students or from one `student`, and the verdicts on them.
 
-    A verdict is a file named after the student. It holds a digest of the submission, the instructor's notebook and data
-    files, and the seed. A submission is judged again only if one of these changed. Another file holds the digest of the
-    verdict that was last written to the gradebook.
+    A verdict is a file named after the student. Its `key` is a digest of everything on which the verdict depends: the
+    submission, the instructor's notebook and data files, and the seed of the checks. A submission is judged again only
+    if this digest has changed. A second file per student, `NAME.entered`, holds the digest of the verdict that was last
+    written to the gradebook.
     """
 
     def __init__(self, root: Path, assignment: str, student: str | None = None) -> None:
@@ -67,7 +68,10 @@ class Batch:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the assignment against other graders, and remove files that a killed grader left behind."""
+        """Keep other graders away from the assignment during the block.
+
+        First remove files that a killed grader left behind.
+        """
         self.verdicts.mkdir(parents=True, exist_ok=True)
         try:
             lock = FileLock(self.verdicts / "lock", timeout=0).acquire()
@@ -97,16 +101,19 @@ class Batch:
         return verdict if isinstance(verdict, dict) and verdict.get("key") == self._key(name) else None
 
     def state(self, name: str, regrade: bool = False) -> str:
-        """Return ``"graded"`` if the submission has to be run, else ``"kept"``."""
+        """Return ``"graded"`` if grading has to run the submission, or ``"kept"`` if its stored verdict is valid."""
         return "graded" if regrade or self._verdict(name) is None else "kept"
 
     def forget(self) -> None:
-        """Delete the verdicts. The gradebook keeps its points until there are new verdicts."""
+        """Delete the verdicts of this batch. The gradebook keeps the old points until new verdicts are entered."""
         for name in self.contents:
             self._file(name).unlink(missing_ok=True)
 
     def pending(self) -> list[tuple[str, bytes]]:
-        """Return the submissions to run. Submissions that cannot be read get their verdict here."""
+        """Return the submissions to run, as pairs of student and content.
+
+        A submission that cannot be read is not returned. Instead, this method stores a verdict of zero points for it.
+        """
         waiting = []
         for name, content in self.contents.items():
             if self.state(name) == "kept":
@@ -119,11 +126,14 @@ class Batch:
         return waiting
 
     def keep(self, name: str, result: bytes) -> None:
-        """Write a verdict to disk."""
+        """Write the verdict on the submission of the student `name` to disk."""
         write_atomically(self._file(name), json.dumps(json.loads(result) | {"key": self._key(name)}))
 
     def enter(self, gradebook: Any, name: str) -> Outcome:
-        """Write a verdict to the gradebook, unless the gradebook has it already, and return the outcome."""
+        """Write a student's verdict to the gradebook, unless it is there already.
+
+        Return the outcome of the submission.
+        """
         verdict = self._verdict(name)
         if verdict is None:
             raise RuntimeError(f"the verdict on {name} vanished while it was being graded; run the command again")
@@ -141,7 +151,10 @@ class Batch:
 
 
 def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
-    """Return the seed of an assignment's checks, kept with its verdicts. If it is missing, `draw` one or return -1."""
+    """Return the seed for the checks of an assignment, which is stored in the folder of its verdicts.
+
+    If no valid seed is stored, draw one and store it. With ``draw=False``, return -1 instead.
+    """
     file = verdicts / "seed"
     if file.is_file():
         with suppress(ValueError), file.open("rb") as opened:
@@ -156,7 +169,7 @@ def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
 
 
 def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | UnusableSubmission]:
-    """Return each student's submitted notebook, or the reason why it cannot be used."""
+    """Return the content of each student's submitted notebook, or the reason why the notebook cannot be used."""
     folder = root / "course" / "submitted"
     found, unusable = _names(root, assignment)
     students = [name for name in found if student in (None, name)]
@@ -167,7 +180,7 @@ def submissions(root: Path, assignment: str, student: str | None = None) -> dict
 
 
 def _names(root: Path, assignment: str) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the students who submitted, and the reason for each folder that cannot be a student's."""
+    """Return the names of the students who submitted, and why each other folder's name cannot be a student's."""
     submitted = root / "course" / "submitted"
     found = [
         name

@@ -1,7 +1,8 @@
-"""A `collect` that follows no links and does not trust folder names, because students may have planted either.
+"""A replacement for nbgrader's `collect` that follows no links and does not trust folder names.
 
-nbgrader's own `collect` copies the targets of links with the instructor's rights. It reads student and time from the
-name of a folder in the exchange, but everyone who may submit can create a folder of any name there.
+Students may plant links, and everyone who may submit can create a folder of any name in the exchange. nbgrader's own
+`collect` copies the targets of links with the instructor's permissions. It also takes the student's name and the time
+of submission from the name of the folder.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ CLOCKS_DIFFER = timedelta(minutes=10)
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's `collect`, but links, pipes and oversize files are replaced by a file with the reason."""
+    """A variant of nbgrader's `collect` that does not copy links, special files (such as pipes) or oversized files.
+
+    For each such file at the top level of a submission, it writes a text file with the reason instead.
+    """
 
     duedate: datetime | None = None
     src_records: list[dict[str, Any]]
 
     def init_src(self) -> None:
-        """List the submissions whose names can be a student's. Log an error for the others."""
+        """List the submissions whose names can be those of students. Log an error for each other submission."""
         super().init_src()
         kept = []
         for record in self.src_records:
@@ -51,7 +55,7 @@ class Collect(ExchangeCollect):
     def _path_to_record(self, path: str) -> dict[str, Any]:
         try:
             record: dict[str, Any] = super()._path_to_record(path)
-        except Exception:  # the time parser raises many types; one name must not stop the collection
+        except Exception:  # the time parser raises many types; one bad name must not stop the collection
             self.log.error("%s names no time; taken as handed in when it was made", _line(path))
             name = Path(path).name
             record = {"username": name.rsplit("+", 3)[0], "filename": name, "timestamp": _made(Path(path))}
@@ -59,7 +63,7 @@ class Collect(ExchangeCollect):
 
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         own = [record for record in records if self._is_of(record["username"], record["filename"])]
-        # another user's folder must not replace a student's own, even if its name claims a later time
+        # another user's folder must not replace a student's own folder, even if the name claims a later time
         latest: list[dict[str, Any]] = super()._sort_by_timestamp(own or records)
         return latest
 
@@ -74,7 +78,10 @@ class Collect(ExchangeCollect):
         return ""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
-        """Copy one student's submission. Leave out foreign folders, links, special files and oversize files."""
+        """Copy one student's submission, without links, special files and oversized files.
+
+        If the folder belongs to another user or is a link, copy nothing. Write a file with the reason instead.
+        """
         foreign = not self._is_of(Path(dest).parent.name, Path(src).name)
         if foreign or Path(src).is_symlink():
             why = FOREIGN if foreign else LINK
@@ -97,7 +104,7 @@ class Collect(ExchangeCollect):
         shutil.copytree(src, dest, symlinks=True, ignore=left_out)  # a link created during the copy stays a link
         for name, why in reasons.items():
             _note(Path(dest), name, why)
-        # this file decides lateness: its time must be the one by which the folder was selected
+        # nbgrader decides by this file whether a submission is late, so it must hold the time used to select the folder
         handed_in, made, file = self._path_to_record(src)["timestamp"], _made(Path(src)), Path(dest) / "timestamp.txt"
         if self.duedate and handed_in <= self.duedate < made - CLOCKS_DIFFER:
             when = f"{made:%Y-%m-%d %H:%M:%S} UTC"
@@ -114,12 +121,12 @@ def _line(path: object) -> str:
 
 
 def _note(folder: Path, name: str, why: str) -> None:
-    with suppress(OSError):  # such as a name that is too long for the suffix
+    with suppress(OSError):  # for example, the name may be too long for the suffix
         folder.joinpath(name + NOT_COLLECTED).write_text(why, encoding="utf-8")
 
 
 def time_of(file: Path) -> datetime | None:
-    """Return the time in UTC from a timestamp file, or None if the file holds no valid time."""
+    """Return the UTC time that a timestamp file holds, or None if the file holds no valid time."""
     try:
         with file.open(encoding="utf-8") as opened:
             found: datetime = parse_utc(opened.read(200).strip())
@@ -129,7 +136,10 @@ def time_of(file: Path) -> datetime | None:
 
 
 def _made(path: Path) -> datetime:
-    """Return the time when a folder was last created, moved or had its rights changed. Its owner cannot set this."""
+    """Return the UTC time at which a folder was last created or moved, or its permissions last changed.
+
+    The owner of the folder cannot set this time.
+    """
     return datetime.fromtimestamp(path.lstat().st_ctime, UTC).replace(tzinfo=None)
 
 

@@ -22,7 +22,7 @@ from tinybench.support.basics.numbers import number_of
 
 
 def assignments(command: Callable[..., int]) -> Callable[..., int]:
-    """Add arguments that select assignments by number, name or range, or one with nbgrader's `--assignment`."""
+    """Add arguments to a command that select assignments by number, name or range, or by nbgrader's `--assignment`."""
 
     @click.argument("assignments", metavar="NN_name...", nargs=-1)
     @click.option("--assignment", "named", metavar="NN_name", help="Select one assignment, as in nbgrader's commands.")
@@ -42,7 +42,10 @@ def assignments(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def for_each(names: Sequence[str], work: Callable[[str], None]) -> None:
-    """Run `work` for each assignment. If any fail, raise one ValueError that lists all their problems."""
+    """Call `work` for each assignment.
+
+    If assignments fail, raise one ValueError at the end that lists all their problems.
+    """
     from autograder.course.notebook import NotebookError
 
     problems = []
@@ -56,7 +59,7 @@ def for_each(names: Sequence[str], work: Callable[[str], None]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print dataclasses as JSON."""
+    """Print a dataclass, or a list of dataclasses, as JSON."""
     print(json.dumps([asdict(each) for each in value] if isinstance(value, list) else asdict(value), indent=1))
 
 
@@ -77,9 +80,9 @@ def print_json(value: Any) -> None:
 def grade(root: Path, names: Sequence[str], as_json: bool, **options: Any) -> int:
     """Grade the collected submissions of assignments.
 
-    Write the points to the gradebook. Each submission runs in a sandbox and is judged from outside. A broken submission
-    affects only its author, and the feedback gives the reason. If this command is killed, run it again: it continues
-    where it stopped.
+    Write the points to the gradebook. Each submission runs in a sandbox and is judged from outside the sandbox. A
+    broken submission affects only its author, and the feedback gives the reason. If this command is killed, run it
+    again: it continues where it stopped.
     """
     from autograder.grading.grade import grade_assignment, print_grades
 
@@ -151,8 +154,8 @@ def package(root: Path, student: str, as_json: bool) -> int:
     """Run the public tests on a student's whole package.
 
     Each module is built in the sandbox from the submitted notebook, as by `autograder build`. The reference replaces
-    each module that was not submitted or cannot be built. The tests run in one process with the student's code, which
-    could forge their results. Use them as information, never as a mark.
+    each module that was not submitted or cannot be built. The tests and the student's code run in one process, so the
+    code could forge the results. Use them as information, never as a mark.
     """
     from autograder.grading.package_report import package as report_on
     from autograder.grading.package_report import report_lines
@@ -177,11 +180,11 @@ def package(root: Path, student: str, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print the pairs and each cell's usual similarity as JSON.")
 @click.option("--csv", is_flag=True, help="Print the pairs as CSV.")
 def similarity(root: Path, names: Sequence[str], top: int, earlier: tuple[Path, ...], as_json: bool, csv: bool) -> int:
-    """List the submissions whose solutions are most alike, or like the reference.
+    """List the pairs of submissions whose solutions are most alike.
 
-    Compare the code that students wrote, without the given code. Names, comments, layout and order do not matter. A
-    pair counts by how much it is more alike than correct solutions usually are. The result is a hint where to look,
-    never a mark.
+    A solution can also be paired with the reference. Only the code that students wrote is compared, not the code of the
+    released notebook. Names, comments, layout and order do not matter. The pairs are ranked by how much more alike they
+    are than correct solutions usually are. The result is a hint where to look, never a mark.
     """
     from autograder.grading.similar.similarity import as_csv, most_alike, report_lines
 

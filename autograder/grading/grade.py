@@ -1,4 +1,7 @@
-"""The grading of a batch: workers grade in sandboxes, each verdict is kept, and one process writes the gradebook."""
+"""The grading of a batch of submissions.
+
+Workers grade the submissions in sandboxes. This process stores each verdict on disk and writes it to the gradebook.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from tinybench.support.basics.table import Table
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 PAGE_SECONDS = 120
-START, START_PAGES = 4, 8  # the numbers of submissions and pages that take as long as the start of a worker
+START, START_PAGES = 4, 8  # starting a worker takes as long as grading 4 submissions, or as writing 8 pages
 NOT_GRADED = "not graded, through no fault of the student; when the cause is fixed, the same command grades it"
 
 
@@ -42,11 +45,12 @@ def grade_assignment(
     unsafe: bool = False,
     progress: bool = True,
 ) -> list[Outcome]:
-    """Grade the collected submissions of an assignment, or of one `student`. If killed, the next call continues.
+    """Grade the collected submissions to an assignment, from all students or from one `student`.
 
-    Without the address of a Dask `scheduler`, `workers` local processes grade: by default one for each core, and fewer
-    for a small class. `unsafe` runs submissions as this user, without a sandbox. To continue a `regrade` that was
-    killed, call this again without `regrade`.
+    If grading is killed, the next call continues where it stopped. To continue a killed `regrade`, call this again
+    without `regrade`. With the address of a Dask `scheduler`, the cluster grades. Otherwise, `workers` local processes
+    grade: by default one for each core, and fewer for a small class. With `unsafe`, submissions run as this user,
+    without a sandbox. With `dry_run`, nothing is graded, and the outcomes say what would be done.
     """
     batch = Batch(root, assignment, student)
     if dry_run:
@@ -83,7 +87,11 @@ def grade_assignment(
 
 
 def _entered(batch: Batch, gradebook: Gradebook, name: str) -> Outcome:
-    """Write one verdict to the gradebook. If one submission fails, the others are still written."""
+    """Write the verdict on one submission to the gradebook, and return the outcome.
+
+    An error that concerns only this submission becomes the note of its outcome, so that the other submissions are still
+    entered. An error that would affect all submissions is raised.
+    """
     for last in (False, True):
         try:
             return patiently(lambda: batch.enter(gradebook, name), gradebook.db.rollback)
@@ -93,12 +101,12 @@ def _entered(batch: Batch, gradebook: Gradebook, name: str) -> Outcome:
                 raise  # the other verdicts would fail too
             why = f"judged, but not entered into the gradebook: {type(error).__name__}: {error}"
             if last:
-                break  # the first failure may be due to another grader that created the same student
+                break  # a first failure is retried: another grader may have created the same student at that moment
     return Outcome(name, batch.assignment, note=safe_line(why))
 
 
 def _unusable(batch: Batch) -> list[Outcome]:
-    """Return an outcome for each folder whose name cannot be a student's."""
+    """Return an outcome with the reason for each folder whose name cannot be a student's."""
     return [
         Outcome(safe_line(name, 40), batch.assignment, note=f"not graded, no student can have this name: {why}")
         for name, why in batch.unusable.items()
@@ -107,7 +115,7 @@ def _unusable(batch: Batch) -> list[Outcome]:
 
 @contextmanager
 def _room(assignment: str) -> Iterator[None]:
-    """Replace the error of a full or read-only disk by one that says what to do."""
+    """Replace the error of a full or read-only disk with a NotebookError that says what to do."""
     try:
         yield
     except OSError as error:
@@ -118,7 +126,7 @@ def _room(assignment: str) -> Iterator[None]:
 
 
 def feedback(root: Path, assignment: str, *, student: str | None = None) -> list[Path]:
-    """Write the feedback pages of an assignment's graded submissions and return them."""
+    """Write the feedback pages of an assignment's graded submissions, and return the paths of the pages."""
     autograded, pages = root / "course" / "autograded", root / "course" / "feedback"
     found = sorted(
         path.parent.name for path in autograded.glob(f"*/{assignment}") if not why_no_student(path.parent.name)
@@ -145,7 +153,7 @@ def _page(root: Path, assignment: str, student: str) -> None:
 
 
 def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield a table of outcomes, a summary, and the evidence to review."""
+    """Yield a table of outcomes, a summary, and the evidence that the instructor should review."""
     graded = [outcome for outcome in outcomes if outcome.score is not None]
     yield Table(
         {
@@ -170,5 +178,5 @@ def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def print_grades(outcomes: Sequence[Outcome]) -> None:
-    """Print the table of outcomes."""
+    """Print the table of outcomes, the summary, and the evidence that the instructor should review."""
     print("\n".join(grade_lines(outcomes)))

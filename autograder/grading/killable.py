@@ -1,7 +1,7 @@
-"""Subprocesses for work on untrusted bytes, with a timeout and limits on memory and on the size of the result.
+"""Subprocesses for work on untrusted bytes, with limits on time, memory and the size of the result.
 
-A process that takes too long is killed, and a process that dies is replaced. Only the task that it was working on is
-tried again, without other tasks beside it.
+A process that takes too long is killed, and a process that dies is replaced. The task on which it was working is tried
+once more, this time alone, with no other task running.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tinybench.support.conditions.cores import usable_cores
 
 R = TypeVar("R")
 Task = tuple[str, tuple[Any, ...]]
-MEMORY = 2 * 2**30  # bytes in addition to the memory of the process when a task begins
+MEMORY = 2 * 2**30  # bytes that a task may take in addition to the memory of the process at its start
 OUTPUT = 256 * 2**20
 
 
@@ -48,15 +48,16 @@ def each(
     memory: int = MEMORY,
     output: int = OUTPUT,
 ) -> Iterator[tuple[str, R | Exception]]:
-    """Call a function in other processes with each task's arguments. Yield each key with its result or error.
+    """Call `function` in subprocesses, once for each task. Yield the key of each task with its result or error.
 
-    `function` is defined at the top of a module, and its arguments and result can be pickled. A task may take at most
-    `seconds` on a typical idle machine and `memory` bytes (0: the function sets its own limit). Its pickled result may
-    take at most `output` bytes.
+    A task consists of a key and the arguments for `function`. The function is defined at the top level of a module, and
+    its arguments and result can be pickled. A task may take at most `seconds` on a typical idle machine, and at most
+    `memory` additional bytes. If `memory` is 0, the function sets its own limit. The pickled result of a task may take
+    at most `output` bytes.
     """
     limits, again = (memory, output), list[Task]()
     waiting = deque(tasks)
-    while waiting:  # start a new pool if a pool broke
+    while waiting:  # each pass starts a new pool, because the last one broke
         left = len(waiting)
         again += yield from _in_pool(function, waiting, workers, seconds, limits)
         if len(waiting) == left:
@@ -67,12 +68,18 @@ def each(
 
 
 def useful_workers(tasks: int, start: int) -> int:
-    """Return how many workers are worth starting, if the start of a worker takes as long as `start` tasks."""
+    """Return the number of workers worth starting for `tasks` tasks.
+
+    Starting a worker takes as long as `start` tasks.
+    """
     return min(usable_cores(), 1 + tasks // start)
 
 
 def run(function: Callable[..., R], *args: Any, seconds: float, memory: int = MEMORY, output: int = OUTPUT) -> R:
-    """Call a function in another process, and return its result or raise its error. Keep the process for reuse."""
+    """Call `function` in a subprocess, and return its result or raise its error.
+
+    The subprocess is kept for later calls.
+    """
     for last in (False, True):
         if not _kept().active:
             _kept.cache_clear()
@@ -118,7 +125,10 @@ def _in_pool(
     *,
     last: bool = False,
 ) -> Generator[tuple[str, Any], None, list[Task]]:
-    """Process tasks in a pool until none waits or the pool breaks. Return the tasks to try again."""
+    """Run tasks in a new pool until none is `waiting` or the pool breaks. Yield results, and return the tasks to retry.
+
+    With `last`, a task that takes too long is not returned. Its error is yielded instead.
+    """
     running: dict[Future[bytes], Task] = {}
     again: list[Task] = []
     pool = _pool(workers)
@@ -126,7 +136,7 @@ def _in_pool(
         while waiting or running:
             while waiting and len(running) < 2 * workers:
                 scheduled = pool.schedule(_call, (function, waiting[0][1], *limits), timeout=pace.wall(seconds))
-                running[scheduled] = waiting.popleft()  # only now: a broken pool must not lose the task
+                running[scheduled] = waiting.popleft()  # removed only now, so that a broken pool loses no task
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)
                 error = future.exception()
@@ -149,7 +159,7 @@ def _in_pool(
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], memory: int, output: int) -> bytes:
-    """Run a task in a process of the pool, and return the pickled result."""
+    """Run one task in this process, which belongs to a pool. Return the pickled result."""
     try:
         with limited_memory(memory):
             result = pickle.dumps(function(*args))
@@ -177,16 +187,17 @@ def _pool(workers: int) -> ProcessPool:
 
 @lru_cache(maxsize=1)
 def _kept() -> ProcessPool:
-    # A Dask worker is a daemon process, which by default may not start subprocesses. These end with the worker.
+    # A Dask worker is a daemon process, which by default may not start subprocesses. It may here, because these
+    # subprocesses end with the worker.
     with suppress(AttributeError):
         multiprocessing.current_process()._config.pop("daemon", None)  # type: ignore[attr-defined]
     return _pool(1)
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent is killed."""
+    """Make this process end when its parent ends, and lower its priority."""
     if sys.platform == "linux":
         linux.die_with_parent()
         if os.getppid() != parent:
             os._exit(1)  # the parent was killed before this point
-        os.nice(10)  # the same as for sandboxes: the desktop has priority
+        os.nice(10)  # the same value as for sandboxes, so that the desktop has priority

@@ -1,4 +1,4 @@
-"""The files that a submission can read while it is graded, and those that it must not find."""
+"""The files that a submission can read while it is graded, and the files that it must not find."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from autograder.sandbox.bubblewrap import Mounts
 from autograder.sandbox.leak_probe import Forbidden, verify
 
 PACKAGE = Path(str(tinybench.__file__)).parent
-UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: do not compare times, which differ in the sandbox
-TELLING = 200  # characters; a shorter solution may also occur elsewhere
+UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: do not compare file times, which differ in the sandbox
+TELLING = 200  # characters; a shorter text may also occur elsewhere by chance
 
 
 def shown_modules(name: str) -> list[Path]:
-    """Return the package files that a notebook may import: handwritten files, and modules of earlier notebooks."""
+    """Return the files of `tinybench` that a notebook may import: handwritten files and earlier notebooks' modules."""
     return [path for path in sorted(PACKAGE.rglob("*.py")) if _notebook(path) < name]
 
 
@@ -36,12 +36,15 @@ def graded_modules(name: str) -> list[Path]:
 
 
 def hidden_modules(name: str) -> list[Path]:
-    """Return the modules that a notebook exports, and those of later notebooks."""
+    """Return the modules that this notebook and later notebooks export."""
     return sorted(set(PACKAGE.rglob("*.py")).difference(shown_modules(name)))
 
 
 def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]]:
-    """Return an assignment's mounts, and the paths of its data inside. Write data and byte code to `laid_out`."""
+    """Return the mounts for an assignment, and the paths of its data files inside the sandbox.
+
+    Data files and byte code are first written to the folder `laid_out`.
+    """
     files = {f"/course/tinybench/{path.relative_to(PACKAGE)}": path for path in shown_modules(assignment.name)}
     files |= _compiled(files, Path(laid_out, ".compiled"))
     files |= {f"/course/data/{path.relative_to(laid_out)}": path for path in assignment.lay_out(laid_out)}
@@ -51,11 +54,14 @@ def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]
 
 
 def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
-    """Write the modules' byte code. Return its files by path, so that no submission has to compile the modules."""
+    """Compile modules, so that no submission has to.
+
+    Return the byte-code files, keyed by their paths in the sandbox.
+    """
     compiled = {}
     into.mkdir(exist_ok=True)
     for number, (place, path) in enumerate(files.items()):
-        # this reads the machine's own byte code, if there is any
+        # uses this machine's cached byte code, if there is any
         code = SourceFileLoader("module", str(path)).get_code("module")
         assert code is not None, "a file of Python has code"
         file = into / f"{number}.pyc"
@@ -65,13 +71,13 @@ def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
 
 
 def _placed(code: CodeType, place: str) -> CodeType:
-    """Return a code object with `place` as its file name, so that it contains no path of this machine."""
+    """Return a copy of a code object with `place` as its file name, so that it contains no path of this machine."""
     inner = tuple(_placed(each, place) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_filename=place, co_consts=inner)
 
 
 def probe(assignment: Assignment, course: Path) -> None:
-    """Raise `SandboxUnavailable` if a test inside the sandbox finds anything that submissions must not read."""
+    """Raise `SandboxUnavailable` if a program inside the sandbox finds anything that submissions must not read."""
     with tempfile.TemporaryDirectory() as folder:
         must_not = replace(forbidden(assignment), paths=[str(course.resolve())])
         verify(mounts_of(assignment, Path(folder))[0], must_not)

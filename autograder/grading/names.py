@@ -1,4 +1,7 @@
-"""A check whether a folder's name can be a student's. Anyone who may submit can create folders of any name."""
+"""A check of whether a folder's name can be a student's name.
+
+Anyone who may submit can create folders of any name.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ SPECIAL = frozenset("<>&\"'`*?[]{}|\\/")  # characters with a special meaning in
 
 
 def why_no_student(name: str) -> str:
-    """Return why a folder's name cannot be a student's, or "" if it can."""
+    """Return the reason why a folder's name cannot be a student's name, or "" if it can."""
     if not name or name.startswith(".") or name != " ".join(name.split()):
         return "it is empty, begins with a dot, or holds a space where none is seen"
     if not name.isprintable() or unicodedata.normalize("NFC", name) != name:

@@ -1,4 +1,4 @@
-"""The only module that writes grades. It saves a judged notebook to nbgrader's gradebook and autograded folder."""
+"""The only module that writes grades. It saves judged notebooks to nbgrader's gradebook and autograded folder."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ GO_ON = "what was judged is kept: when that is put right, the same command goes 
 
 @contextmanager
 def open_gradebook(config: Config, assignment: str) -> Iterator[Any]:
-    """Open nbgrader's gradebook once per batch. nbgrader opens it nine times per submission, which takes 40 ms."""
+    """Open nbgrader's gradebook once for a whole batch.
+
+    nbgrader itself would open it nine times per submission, which takes 40 ms.
+    """
     with warnings.catch_warnings():
-        # SQLAlchemy 2 warns about the order in which nbgrader's models autoflush, which does no harm
+        # SQLAlchemy 2 warns about the order of autoflushes in nbgrader's models; this order does no harm
         warnings.filterwarnings("ignore", category=SAWarning, module="nbgrader")
         url, course = config.CourseDirectory.db_url, config.CourseDirectory.course_id
         with patiently(lambda: _connected(url, course)) as gradebook:
@@ -60,11 +63,15 @@ def _connected(url: str, course: str) -> Any:
 
 
 class GradebookFails(ValueError):
-    """The gradebook itself fails, for every student. The message says what to do."""
+    """An error of the gradebook itself, which affects every student. The message says what to do."""
 
 
 def patiently(do: Callable[[], T], undo: Callable[[], object] = lambda: None) -> T:
-    """Call `do` on the gradebook. While another program locks the gradebook, print a notice, call `undo` and retry."""
+    """Call `do`, which uses the gradebook, and return its result.
+
+    While another program locks the gradebook, print a notice once, call `undo` and retry. After `LOCKED_SECONDS`, or if
+    the database fails for another reason, raise GradebookFails.
+    """
     until, waiting = time.monotonic() + LOCKED_SECONDS, False
     while True:
         try:
@@ -85,17 +92,20 @@ def _is_locked(error: OperationalError) -> bool:
 
 
 def released_checksums(released: Path) -> dict[str, str]:
-    """Return the checksums of the released cells. An equal checksum means that a written answer is unchanged."""
+    """Return the checksums of the released cells by cell id.
+
+    If a submitted cell has the same checksum, the student did not change its answer.
+    """
     return {cell.id: cell.marks["checksum"] for cell in cells_of(read_notebook(released)) if cell.marks.get("checksum")}
 
 
 def record(
     gradebook: Any, student: str, assignment: str, notebook: NotebookNode, checksums: Mapping[str, str], config: Config
 ) -> tuple[float, float]:
-    """Write the points of one judged notebook, as nbgrader's SaveAutoGrades and AssignLatePenalties do.
+    """Write the points of a judged notebook to the gradebook, as nbgrader's SaveAutoGrades and AssignLatePenalties do.
 
-    Manually given points are kept, and writing the same notebook twice changes nothing. The released checksums are
-    written to the notebook. Return the submission's score and its maximum score.
+    Points that were given manually are kept, and writing the same notebook twice changes nothing. The released
+    checksums are written to the notebook. Return the submission's score and its maximum score.
     """
     gradebook.update_or_create_student(student)
     course = Path(config.CourseDirectory.root)
@@ -128,13 +138,16 @@ def record(
 
 
 def _by_cell(gradebook: Any, kind: Any, saved: Any) -> dict[str, Any]:
-    """Return a notebook's grades or comments by cell name, with one query instead of one for each cell."""
+    """Return the grades or comments of a notebook by cell name. One query fetches all of them."""
     found = gradebook.db.query(kind).options(joinedload(kind.cell)).filter(kind.notebook_id == saved.id)
     return {entry.cell.name: entry for entry in found}
 
 
 def exchange_marks(submitted: Path) -> dict[str, str]:
-    """Return the text of the files that the exchange added to a submission, by name. Feedback releases need them."""
+    """Return the texts of the files that nbgrader's exchange added to a submission, by file name.
+
+    nbgrader needs these files to release feedback.
+    """
     files = (submitted / name for name in ("timestamp.txt", "submission_secret.txt"))
     marks = {}
     for file in files:
@@ -142,18 +155,21 @@ def exchange_marks(submitted: Path) -> dict[str, str]:
             with file.open(encoding="utf-8", errors="replace") as opened:
                 marks[file.name] = opened.read(200)
             if file.name == "timestamp.txt" and time_of(file) is None:
-                # a student may have written this file; the file system gives the time of collecting instead
+                # A student may have written this invalid file. The file system knows when the file was collected.
                 marks[file.name] = datetime.fromtimestamp(file.stat().st_ctime, UTC).strftime("%Y-%m-%d %H:%M:%S %Z")
     return marks
 
 
 def write_autograded(notebook: NotebookNode, folder: Path, extra: Mapping[str, str]) -> None:
-    """Write the notebook to the folder that Formgrader and feedback read. No reader finds a half-written folder."""
+    """Write a notebook to the folder from which Formgrader and the feedback command read it.
+
+    They never find this folder half-written.
+    """
     fresh, old = (folder.with_name(f".{folder.name}.{which}") for which in ("new", "old"))
     for left in (fresh, old):
         shutil.rmtree(left, ignore_errors=True)  # left by a run that was killed
     fresh.mkdir(parents=True)
-    # `nbformat.write` would validate the notebook again, which was done when it was read
+    # `nbformat.write` would validate the notebook again, although it was validated when it was read
     (fresh / f"{folder.name}.ipynb").write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
     for name, text in extra.items():
         (fresh / name).write_text(text, encoding="utf-8")
@@ -164,7 +180,7 @@ def write_autograded(notebook: NotebookNode, folder: Path, extra: Mapping[str, s
 
 
 def score_of(gradebook: Any, student: str, assignment: str) -> tuple[float, float] | None:
-    """Return a submission's score and maximum score in the gradebook, or None if the submission is not there."""
+    """Return the score and maximum score of a submission in the gradebook, or None if the submission is not there."""
     try:
         submission = gradebook.find_submission(assignment, student)
     except MissingEntry:

@@ -1,4 +1,7 @@
-"""A step for `nbgrader autograde` and Formgrader's button that runs notebooks in the sandbox, not in nbgrader."""
+"""An nbgrader step that runs submissions in the sandbox instead of in nbgrader itself.
+
+`nbgrader autograde` and the button in Formgrader use this step.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ from autograder.sandbox.bubblewrap import available
 
 
 class ExecuteSubmission(NbGraderPreprocessor):
-    """A preprocessor that judges the submitted file. From nbgrader's notebook, it uses only the cells' checksums."""
+    """A preprocessor that grades the submitted file. It takes only the checksums of cells from nbgrader's notebook."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """Run and judge a submission in the sandbox."""
+        """Grade a submission in the sandbox. Return the judged notebook, and the unchanged `resources`."""
         available()
         who, name, root = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"], project_root()
         submitted = root / "course" / "submitted"

@@ -1,7 +1,7 @@
-"""A report on a student's whole package, built from the submitted notebooks and tested by the public tests.
+"""A report on a student's whole package. The package is built from submitted notebooks, and public tests run on it.
 
 The report is information, not a mark, because the student's code and the tests share an interpreter, as on the
-student's own machine. Both run in the sandbox.
+student's own machine. Both the code and the tests run in the sandbox.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ OWN, REFERENCE = "own", "reference"
 
 @dataclass(frozen=True)
 class Module:
-    """One module of a student's package, or the reference in its place, and the results of its public tests."""
+    """One module of a student's package, or the reference module in its place, with the results of its public tests."""
 
     name: str
     whose: str  # "own" or "reference"
     why: str = ""  # why the reference is used
     passed: int = 0
-    failures: tuple[tuple[str, str], ...] = ()  # test and reason, without tests that the reference also fails here
-    note: str = ""  # a note on the tests
+    failures: tuple[tuple[str, str], ...] = ()  # tests and reasons, except tests that the reference also fails here
+    note: str = ""  # a remark on the tests
 
 
 def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
@@ -82,7 +82,7 @@ def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
 
 
 def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, name: str) -> tuple[dict[str, str], str]:
-    """Return the sources of a student's modules by name, and the reason if there are none."""
+    """Return the sources of the modules that a student's notebook exports, by name. If there are none, also say why."""
     if not (submitted / student / name).is_dir():
         return {}, "not handed in"
     try:
@@ -99,7 +99,7 @@ def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, na
 
 
 def _tested(root: Path, files: dict[str, Path], reference: dict[str, Path], name: str, module: Module) -> Module:
-    """Return a copy of `module` with the results of its public tests."""
+    """Run the public tests of a module, and return a copy of `module` with the results."""
     tests = root / "tests" / "tinybench" / f"test_{name}.py"
     if not tests.is_file():
         return replace(module, note="no public tests")
@@ -123,7 +123,10 @@ def _failures(report: dict[str, Any]) -> dict[str, str]:
 
 
 def _run(task: str, name: str, files: dict[str, Path], more: dict[str, Path], content: bytes = b"") -> dict[str, Any]:
-    """Build or test a module in a sandbox. Return the report, or the reason under ``"why"`` if there is none."""
+    """Build or test a module in a sandbox.
+
+    Return the report or, if there is none, the reason under the key ``"why"``.
+    """
     places = {f"/course/tinybench/{file}": path for file, path in files.items()}
     places |= {"/inside/package.py": HERE / "sandbox" / "guest" / "package.py", **more}
     mounts = bubblewrap.Mounts(places, [f"/course/{name}"], working_directory=f"/course/{name}")

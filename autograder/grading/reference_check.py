@@ -1,4 +1,4 @@
-"""A check before a release that the reference gets full marks from every hidden check on this machine."""
+"""A check before a release: the reference solution must get full marks from every hidden check on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tinybench.support.basics.numbers import number_of
 
 
 def insist_on_full_marks(source: Path) -> None:
-    """Raise NotebookError if the reference fails a check, in the sandbox or, without a sandbox, run as this user."""
+    """Raise NotebookError if the reference solution fails a check.
+
+    The solution runs in the sandbox. If this machine has no sandbox, the solution runs as this user.
+    """
     for cell, problem in (_as_you(source) if unavailable() else _in_sandbox(source)).items():
         if problem:
             raise NotebookError(source, cell, f"the reference itself does not pass this check here: {problem}")
@@ -33,7 +36,10 @@ def _in_sandbox(source: Path) -> dict[str, str]:
 
 
 def _as_you(source: Path) -> dict[str, str]:
-    """Return the problem of each graded cell, run in a kernel of this user without the demonstrations."""
+    """Run a notebook without its demonstration cells in a kernel of this user.
+
+    Return the problem of each graded cell.
+    """
     notebook, assignment = read_notebook(source), Assignment.read(source)
     notebook.cells = [cell.node for cell in needed_cells(copy.deepcopy(notebook))]
     with tempfile.TemporaryDirectory() as folder:

@@ -26,19 +26,19 @@ ATTRIBUTES = {"*": ["class", "style", "title"], "a": ["href"], "td": ["colspan",
 VOID = {"br", "col", "hr", "img", "input", "wbr"}  # tags without an end tag
 CODE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 LINES = re.compile(r"[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069]+")
-# The patterns take time proportional to the length of any text, as tests/grading/test_linear.py checks.
+# For any text, the time that these patterns take is proportional to its length, as tests/grading/test_linear.py checks.
 ODD_MARKDOWN = re.compile(
     r"<[A-Za-z/!?]|&[#\w]++;|!\[|\]\(\s*+(?!https?://|#)|attachment:"
     r"|^(?:[^\S\n]|[>*+\-\d.)])*+\[(?:[^\[\]\\]|\\[\s\S]?)++\]:\s*+(?!https?://|#)",
     re.M | re.I,
 )
-# a tag whose end is the same for every HTML parser, or the beginning of a comment
+# a tag that ends at the same place for every HTML parser, or the beginning of a comment
 TAG = re.compile(
     r"<(?:!--|(/?)([A-Za-z][\w:-]*+)"
     r"(?:\s++[A-Za-z_][\w:.-]*+(?:\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\s\"'<>=`]++))?+){0,20}+\s*+/?>)"
 )
 LONG_NUMBER = re.compile(r"&#\w{9}")
-# commands from which MathJax, which the pages load, creates links and other elements
+# The pages load MathJax, which creates links and other elements from these commands.
 TEX = re.compile(r"\\(?:href|require|style|cssId|class|data|unicode|bbox|mmlToken|enclose|toggle|(?:text|math)?tip)\b")
 LENGTH = re.compile(r"(?:width|max-width|margin(?:-\w+)?)\s*:[^;]*?(?:-\s*\.?\d|\d{4}|[(!])", re.I)
 
@@ -70,12 +70,18 @@ def safe_text(value: object, most: int = MAX_TEXT) -> str:
 
 
 def safe_line(value: object, most: int = 200) -> str:
-    """Return text on one line, without characters that change the reading direction. It cannot fake a second line."""
+    """Return text on a single line, without characters that change the reading direction.
+
+    The result cannot fake a second line.
+    """
     return "".join(each if each.isprintable() else "\ufffd" for each in LINES.sub(" ", safe_text(value, most)))
 
 
 def safe_markdown(text: str) -> str:
-    """Return plain Markdown unchanged. Return text with HTML, or with an unusual link or formula, as a code block."""
+    """Return plain Markdown unchanged.
+
+    Return any text with HTML, or with an unusual link or formula, as a code block.
+    """
     text = safe_text(text)
     if not ODD_MARKDOWN.search(text) and not TEX.search(text):
         return text
@@ -85,7 +91,10 @@ def safe_markdown(text: str) -> str:
 
 @dataclass
 class Allowance:
-    """The amount of outputs that a submission may still add. Outputs are stored several times, and read by people."""
+    """The amount of output that a submission may still add.
+
+    Output is limited because it is stored several times and read by people.
+    """
 
     characters: int = 1_000_000
     rich: int = 8_000_000
@@ -94,7 +103,7 @@ class Allowance:
 
 
 def safe_outputs(outputs: object, allowance: Allowance | None = None) -> list[dict[str, Any]]:
-    """Return the outputs that the sandbox reports for a cell, cut to the allowance and cleaned."""
+    """Return the outputs that the sandbox reports for a cell, cleaned and cut to what the allowance permits."""
     kept: list[dict[str, Any]] = []
     allowance = allowance or Allowance()
     left = min(MAX_TEXT, allowance.characters)
@@ -133,7 +142,7 @@ def _safe_data(data: dict[str, str], *, markup: bool) -> dict[str, str]:
 
 
 def _is_plain(page: str) -> bool:
-    """Return whether a page can be cleaned quickly: few tags, not deeply nested, each with few attributes."""
+    """Return whether an HTML text can be cleaned quickly: it has few tags, and these are not deeply nested."""
     if sum(map(page.count, "<&")) > MAX_TAGS or LONG_NUMBER.search(page) or TEX.search(html.unescape(page)):
         return False
     tags = TAG.findall(page)

@@ -1,4 +1,8 @@
-"""The session of one submission. Its cells run in the sandbox. Hidden checks run here, on objects in the sandbox."""
+"""The session in which one submission is run and judged.
+
+The submission's cells run in the sandbox. Hidden checks run in the grader's process, and use objects of the sandbox
+through proxies. A piece is a function, class or method that the student has to write.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +33,11 @@ CELL_WALL, CHECK_WALL = 3, 6  # wall clock time, in multiples of the CPU time `c
 FORGED = "the process answered for the grader's own code"
 OWN = ("autograder.", "tests.")
 BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
-LENT = (list, dict, set, Iterator)  # types whose methods are lent, such as the append of a list that a check holds
+LENT = (list, dict, set, Iterator)  # the sandbox may call methods of these, such as the append of a check's list
 
 
 def hidden_checks(source: str) -> list[str]:
-    """Return the names of the hidden checks that the source of a graded cell runs."""
+    """Return the names of the hidden checks that the source of a graded cell contains."""
     hidden = source[source.index(BEGIN_HIDDEN) :] if BEGIN_HIDDEN in source else ""
     return [
         node.args[0].value
@@ -45,7 +49,7 @@ def hidden_checks(source: str) -> list[str]:
 
 @dataclass(frozen=True)
 class HiddenCheck:
-    """A hidden check, the pieces that it judges, and the pieces that its reference must not contain."""
+    """A hidden check, the pieces that it judges, and the pieces that the reference lacks while the check runs."""
 
     name: str
     pieces: tuple[str, ...]
@@ -53,7 +57,10 @@ class HiddenCheck:
 
 
 def may_lend(value: Any) -> bool:
-    """Return whether an object is lent to the guest instead of copied, as the checks' own fakes and functions are."""
+    """Return whether the sandbox gets a reference to an object (the object is lent) instead of a copy.
+
+    Fakes and functions that belong to the checks are lent.
+    """
     if isinstance(value, BOUND) and not isinstance(value.__self__, types.ModuleType):
         return isinstance(value.__self__, LENT) or may_lend(value.__self__)
     if isinstance(value, functools.partial):
@@ -65,8 +72,9 @@ def may_lend(value: Any) -> bool:
 def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
     """Return the hidden checks of each graded cell.
 
-    While a check runs, the reference lacks all pieces that this and later checks judge. Pieces that are judged already
-    earn no points if they are copied. So code that could read the reference of a piece is never judged on this piece.
+    While a check runs, the reference module lacks all pieces that this check and later checks judge. So a student's
+    code is never judged on a piece after it could have read the reference of this piece. Pieces that are judged already
+    may be in the reference, because copying them no longer earns points.
     """
     checks = [
         (cell.id, name)
@@ -81,7 +89,7 @@ def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
 
 
 class SessionEnded(Exception):
-    """The session is over. The message gives the reason. `violation` is True if the guest violated the protocol."""
+    """The session is over. The message gives the reason. `violation` is True if the sandbox violated the protocol."""
 
     def __init__(self, why: ChannelError) -> None:
         super().__init__(str(why))
@@ -89,9 +97,10 @@ class SessionEnded(Exception):
 
 
 class Session:
-    """The sandbox of one submission, in which its cells are run and judged. It ends at the monotonic time `until`.
+    """The sandbox of one submission, in which cells are run and judged until the monotonic time `until`.
 
-    `reference` is the source of all graded `modules`, joined into the last one. It is empty if the assignment has none.
+    `reference` is the source of all graded `modules`, joined into one module with the name of the last. If there are no
+    graded modules, it defines nothing.
     """
 
     def __init__(self, zygote: Zygote, modules: list[str], reference: str, until: float) -> None:
@@ -102,11 +111,14 @@ class Session:
         self.guest: Any = Endpoint(self.channel, may_lend).root()
 
     def run_cell(self, source: str) -> tuple[str, Any]:
-        """Run a student's cell. Return its problem, or "", and its outputs, both as the sandbox claims."""
+        """Run a student's cell.
+
+        Return the problem, or "" if there is none, and the outputs. The sandbox could forge both.
+        """
         return self._ask("cell", source)
 
     def check(self, cell: Cell, checks: list[HiddenCheck], passed: set[str]) -> tuple[str, Any]:
-        """Judge a graded cell. Return its problem, or "", and the outputs of its visible part.
+        """Judge a graded cell. Return the problem, or "" if there is none, and the outputs of the cell's visible part.
 
         Checks in `passed` are not run again. The names of checks that pass are added to `passed`.
         """
@@ -120,12 +132,12 @@ class Session:
         return problem, outputs
 
     def run_visible(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
-        """Run the visible part of a graded cell. Return its problem, or "", and its outputs."""
+        """Run the visible part of a graded cell. Return the problem, or "" if there is none, and the outputs."""
         reference = self._reference_for(checks[0])
         return self._ask("visible", cell.visible, self.modules, reference, list(checks[0].pieces))
 
     def _judge(self, hidden: HiddenCheck) -> str:
-        """Run a hidden check, and return the problem that it finds, or ""."""
+        """Run a hidden check. Return the problem that the check finds, or "" if there is none."""
 
         def namespace(pieces: tuple[str, ...]) -> Any:
             if not pieces:
@@ -142,14 +154,17 @@ class Session:
         return ""
 
     def _ask(self, what: str, *args: Any) -> tuple[str, Any]:
-        """Call a method of the guest that runs a cell. Return the problem that the guest reports, and the outputs."""
+        """Call a method of the sandbox that runs a cell.
+
+        Return the problem that the sandbox reports, and the outputs.
+        """
         self._set_deadline(CELL_WALL)
         try:
             method = getattr(self.guest, what)
             claimed = method(*args) if isinstance(method, Proxy) and callable(method) else None
         except ChannelError as error:
             raise SessionEnded(error) from None
-        except Exception as error:  # such as a time limit reached between two steps
+        except Exception as error:  # for example, the time limit was reached between two steps
             return f"{type(error).__name__}: {error}", []
         if not isinstance(claimed, tuple) or len(claimed) != 2:
             raise SessionEnded(ProtocolViolation(FORGED))
@@ -170,5 +185,5 @@ class Session:
         return compiled_without(self.reference, self.modules[-1], hidden.absent)
 
     def end(self) -> str:
-        """End the sandbox. Return why it had ended before, or "" if it was still running."""
+        """End the sandbox. If it had ended already, return the reason. Otherwise, return an empty text."""
         return self.sandbox.end()

@@ -1,4 +1,4 @@
-"""The steps from a submitted file to a notebook that may run: the instructor's cells, with the student's put in."""
+"""The conversion of a submitted file to a notebook that may run: the instructor's notebook with the student's cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HARD_LINK = "the notebook is a hard link to another file; submit a copy"
 FOREIGN = "what was handed in under this name belongs to another user; submit it yourself"
 NOT_PLAIN = "the notebook is not a plain file; submit the file itself"
 TOO_LARGE = f"the notebook is over {MAX_BYTES / 2**20:.0f} MB; clear its outputs and submit again"
-NOT_COLLECTED = ".not-collected"  # the suffix of the file that `collect` writes in place of such a notebook
+NOT_COLLECTED = ".not-collected"  # the suffix of the file that `collect` writes in place of a notebook
 FLAGS = ("grade", "solution", "locked", "task", "points")
 
 
@@ -34,7 +34,7 @@ class UnusableSubmission(Exception):
 
 @dataclass(frozen=True)
 class Evidence:
-    """An observation about a submission that is not expected in an honest one."""
+    """An observation about a submission that is unusual for an honest one, such as an edited locked cell."""
 
     cell: str
     what: str
@@ -50,9 +50,10 @@ class Prepared:
 
 
 def read_submission(path: Path, below: Path) -> bytes:
-    """Return a submitted file's bytes without following any link that a student may have planted.
+    """Return the bytes of a submitted file without following any link that a student may have planted.
 
-    The folder `below` is the instructor's. No folder inside it may be a link.
+    The folder `below` belongs to the instructor. Raise UnusableSubmission if the file or a folder between `below` and
+    the file is a link, if the file is not a plain file, or if it is too large.
     """
     if ".." in path.parts:
         raise UnusableSubmission("its name leads outside of the folder of submissions")
@@ -79,7 +80,10 @@ def read_submission(path: Path, below: Path) -> bytes:
 
 
 def _why_not_collected(path: Path) -> str:
-    """Return the reason that `collect` wrote in place of a notebook. Any other text there is ignored."""
+    """Return the reason that `collect` wrote in place of a notebook.
+
+    Ignore any text that is not one of these reasons.
+    """
     with suppress(OSError):
         descriptor = os.open(path.with_name(path.name + NOT_COLLECTED), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -90,7 +94,7 @@ def _why_not_collected(path: Path) -> str:
 
 
 def parse_submission(content: bytes) -> list[Cell]:
-    """Return the cells of a notebook, only with type, source and nbgrader's metadata."""
+    """Return the cells of a submitted notebook. Each keeps only its type, its source and nbgrader's metadata."""
     if len(content) > MAX_BYTES:
         raise UnusableSubmission(TOO_LARGE)
     try:
@@ -127,7 +131,7 @@ def _cell(cell: Any, number: int) -> Cell:
 
 
 def prepare(cells: list[Cell], source: NotebookNode) -> Prepared:
-    """Put a student's cells into the instructor's notebook, and remove all of the instructor's solutions."""
+    """Put a student's cells into the instructor's notebook, from which all the instructor's solutions are removed."""
     original = cells_of(source)
     known = {cell.id: cell for cell in original if cell.marks.get("grade_id")}
     plain = {(cell.kind, cell.source.strip()) for cell in original if not cell.marks.get("grade_id")}
@@ -147,7 +151,10 @@ def prepare(cells: list[Cell], source: NotebookNode) -> Prepared:
 
 
 def _placed(cells: list[Cell], known: dict[str, Cell]) -> tuple[dict[str, Cell], dict[str, list[Cell]], list[Evidence]]:
-    """Return the student's versions of known cells, the other cells by the known cell before them, and evidence."""
+    """Sort a student's cells. Return the student's version of each known cell, the other cells, and the evidence.
+
+    The other cells are keyed by the name of the known cell that precedes them.
+    """
     theirs: dict[str, Cell] = {}
     after: dict[str, list[Cell]] = {"": []}
     evidence, anchor = [], ""

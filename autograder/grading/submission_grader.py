@@ -1,4 +1,7 @@
-"""A grader that turns a submission's bytes into verdicts and an executed notebook, without database or folders."""
+"""A grader that turns the bytes of a submission into verdicts and an executed notebook, without using a database.
+
+It reads and writes none of the folders in which a course keeps submissions.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +31,24 @@ from autograder.sandbox.zygote_client import Zygote
 
 MAX_RESTARTS = 2
 MAX_MESSAGE = 1000
-LATE = {"numpy": "numpy.random", "onnx.reference": "onnx.reference.ops"}  # imported only at first use
+LATE = {"numpy": "numpy.random", "onnx.reference": "onnx.reference.ops"}  # modules imported only at first use
 Judged = tuple[str, object]  # the problem in a cell, empty if there is none, and the cell's outputs
 
 
 @dataclass
 class _Memory:
-    """State shared by the runs of one submission: cells to skip, and checks whose verdict is final."""
+    """The state that all runs of one submission share: cells to skip, and verdicts that are final."""
 
     until: float
     skipped: set[str]
-    lost: dict[str, str] = field(default_factory=dict)  # cells that ended the process, each with the reason
+    lost: dict[str, str] = field(default_factory=dict)  # for each cell that ended the process, the reason
     settled: dict[str, Judged] = field(default_factory=dict)  # cells with a final verdict
-    passed: set[str] = field(default_factory=set)  # hidden checks that passed; their references may then be visible
+    passed: set[str] = field(default_factory=set)  # hidden checks that passed; a submission may see their references
 
 
 @dataclass
 class _Run:
-    """One run of a submission: its verdicts, and the cell that ended the process, with the reason."""
+    """One run of a submission: its verdicts and, if a cell ended the process, this cell with the reason."""
 
     verdicts: dict[str, str] = field(default_factory=dict)
     ending: tuple[str, str] | None = None
@@ -53,7 +56,10 @@ class _Run:
 
 
 class Grader:
-    """A grader for the submissions of one assignment. Its zygote is started only once."""
+    """A grader for the submissions of one assignment.
+
+    It starts only one zygote, the process from which the sandbox of each submission is forked.
+    """
 
     def __init__(self, assignment: Assignment, *, limits: Limits | None = None) -> None:
         self.source = parse_notebook(assignment.notebook, assignment.name)
@@ -67,7 +73,10 @@ class Grader:
         self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, data, limits)
 
     def grade(self, content: bytes) -> Graded:
-        """Grade one submission, whatever its bytes are. A faulty submission affects only its own author."""
+        """Grade one submission from its bytes, which may be anything.
+
+        A faulty submission affects only its own author.
+        """
         started = time.monotonic()
         try:
             prepared = prepare(parse_submission(content), self.source)
@@ -89,7 +98,7 @@ class Grader:
         while True:
             run = self._run(prepared, memory)
             if run.name_missing and memory.skipped:
-                # unchanged demonstrations run only if a name is missing that they may define
+                # unchanged demonstration cells run only if a name is missing, which they may define
                 memory.skipped = set()
             elif run.ending is not None and len(memory.lost) < MAX_RESTARTS and time.monotonic() < memory.until:
                 # run again without the cell that ended the process, so that only this cell's points are lost
@@ -123,7 +132,7 @@ class Grader:
                 cell.node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                 run.name_missing |= "NameError" in problem
                 if run.name_missing and memory.skipped:
-                    break  # before the submission gets a reference of code that the next run judges again
+                    break  # before the submission can see the reference of code that the next run judges again
                 problem = problem and (safe_text(problem, MAX_MESSAGE).strip() or "Error")
                 if cell.is_check:
                     run.verdicts[cell.id] = problem
@@ -135,7 +144,7 @@ class Grader:
         return run
 
     def _judged(self, session: Session, cell: Cell, run: _Run, memory: _Memory) -> Judged:
-        """Run or judge a cell, unless the process has ended or this cell ended it in an earlier run."""
+        """Run or judge a cell, unless the process has ended, or this cell ended the process in an earlier run."""
         if cell.id in memory.settled and (run.ending is not None or cell.id in memory.lost):
             return memory.settled[cell.id]
         if cell.id in memory.lost:
@@ -144,18 +153,18 @@ class Grader:
             return f"NotRun: an earlier cell ended the process: {run.ending[1]}", []
         if not cell.is_check:
             problem, outputs = session.run_cell(cell.source)
-        elif cell.id in memory.settled:  # judged before the process ended: no second attempt
+        elif cell.id in memory.settled:  # judged before the process ended, so there is no second attempt
             if checks := self.plan.get(cell.id):
                 session.run_visible(cell, checks)
             problem, outputs = memory.settled[cell.id]
         else:
             problem, outputs = session.check(cell, self.plan.get(cell.id, []), memory.passed)
-        if cell.is_check and not ("NameError" in problem and memory.skipped):  # else judge again with demonstrations
+        if cell.is_check and not ("NameError" in problem and memory.skipped):  # else the next run judges it again
             memory.settled.setdefault(cell.id, (problem, outputs))
         return problem, outputs
 
     def close(self) -> None:
-        """End the zygote."""
+        """End the zygote, and delete the temporary copies of the assignment's data."""
         self.zygote.close()
         self._data.cleanup()
 
@@ -167,7 +176,10 @@ class Grader:
 
 
 def _imports(notebook: NotebookNode) -> Sequence[str]:
-    """Return the modules for the zygote to load: those that the instructor's cells import, except demonstrations."""
+    """Return the names of the modules that the zygote should load.
+
+    These are the modules that the instructor's cells import, except the demonstration cells.
+    """
     found: dict[str, None] = {"numpy": None}
     for cell in cells_of(notebook):
         if not cell.is_code or not cell.marks:

@@ -22,9 +22,9 @@ MAX_REASON = 5000
 
 @dataclass(frozen=True)
 class Graded:
-    """The result of one submission."""
+    """The result of one submission: verdicts, evidence, and the executed notebook."""
 
-    notebook: bytes  # executed, ready for the gradebook, Formgrader and feedback
+    notebook: bytes  # the executed notebook, ready for the gradebook, Formgrader and feedback
     verdicts: dict[str, str]  # the problem of each graded cell, empty if there is none
     evidence: list[Evidence] = field(default_factory=list)
     failure: str = ""  # why the submission could not be read or did not run to its end
@@ -54,8 +54,8 @@ class NotAVerdict(ValueError):
 def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
     """Return a verdict received from another machine, with its outputs cleaned again.
 
-    Raise NotAVerdict if the data is not a verdict on this submission. Only its form and consistency are checked. The
-    points themselves are taken from the other machine without proof.
+    Raise NotAVerdict if the data is not a verdict on this submission. Only the form and consistency of the verdict are
+    checked. The points are accepted from the other machine without proof.
     """
     instructors = parse_notebook(assignment.notebook, assignment.name)
     try:
@@ -83,7 +83,10 @@ def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
 
 
 def _compare(graded: Graded, notebook: NotebookNode, prepared: Prepared, instructors: NotebookNode) -> None:
-    """Clean the outputs. Raise NotAVerdict unless the cells are this submission's and its errors match `graded`."""
+    """Clean the outputs of a received notebook. Raise NotAVerdict if the notebook does not fit the submission.
+
+    The cells must be those of the submission, and the cells with errors must be those that `graded` reports as wrong.
+    """
     expected, nothing = prepared.notebook, prepare([], instructors).notebook
     if _bare(notebook) not in (_bare(expected), _bare(nothing)):
         raise NotAVerdict("what came back is on another submission")

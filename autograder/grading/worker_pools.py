@@ -1,7 +1,7 @@
-"""Grading of submissions on many processes, by a local pool or a Dask cluster.
+"""The grading of submissions in several processes, either in a local pool or on a Dask cluster.
 
-The pool is the default. On one machine, it grades as fast as a local Dask cluster but starts in 0.1 s instead of 7 s
-(measured with 2 workers on 2 busy cores). Dask, selected by ``--scheduler``, is for several machines.
+The pool is the default. On one machine, the pool grades as fast as a local Dask cluster but starts in 0.1 s instead of
+7 s (measured with 2 workers on 2 busy cores). Dask, selected by ``--scheduler``, is for several machines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNSAFE_SECONDS = 3600
 
 @dataclass(frozen=True)
 class NoVerdict:
-    """The reason why there is no verdict. It is never the student's fault."""
+    """The reason why a submission has no verdict. This is never the student's fault."""
 
     why: str
 
@@ -43,7 +43,10 @@ Result = tuple[str, bytes | NoVerdict]
 
 @lru_cache(maxsize=4)
 def _grader(assignment: Assignment) -> Grader:
-    """Return this process's grader of an assignment. The grader's zygote lives as long as the process."""
+    """Return the grader of an assignment, created once per process.
+
+    The grader's zygote ends together with the process.
+    """
     grader = Grader(assignment)
     Finalize(None, grader.close, exitpriority=1)  # `atexit` has no effect in a pool's process
     return grader
@@ -67,16 +70,17 @@ def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
 
 
 def grade_bytes(assignment: Assignment, content: bytes, seed: int, sandboxed: bool = True) -> bytes:
-    """Grade one submission from its bytes, and return the verdict as JSON. Read and write nothing else."""
+    """Grade one submission from its bytes, and return the verdict as JSON. Nothing else is read or written."""
     with seeded_checks(seed, content):
         return packed(_grade_sandboxed(assignment, content) if sandboxed else grade_unsafe(assignment, content))
 
 
 @contextmanager
 def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
-    """Make the checks draw their inputs from the seed and the submission.
+    """Make the checks draw their inputs from the seed and the submission while the block runs.
 
-    So feedback on one submission reveals nothing about the inputs of the next one, and regrading gives the same marks.
+    Feedback on one submission therefore reveals nothing about the inputs for the next one, and regrading a submission
+    gives the same marks.
     """
     drawn = hashlib.sha256(f"{seed} ".encode() + content).digest()
     token = SEED.set(int.from_bytes(drawn[:4]))
@@ -87,7 +91,10 @@ def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
 
 
 def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
-    """Grade a submission in the sandbox. If the zygote was killed meanwhile, grade the submission once more."""
+    """Grade a submission in the sandbox.
+
+    If the zygote dies meanwhile, start a new one and grade the submission again.
+    """
     for _ in range(2):
         grader = _grader(assignment)
         with suppress(OSError):  # a dead zygote cannot fork a sandbox
@@ -103,7 +110,7 @@ def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
 def run_local(
     tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, sandboxed: bool = True
 ) -> Iterator[Result]:
-    """Grade on local processes. Yield each task's key and result as soon as it is done."""
+    """Grade on `workers` local processes. Yield the key and the result of each task as soon as the task is done."""
     work = ((key, (assignment, content, seed, sandboxed)) for key, content in tasks)
     seconds = SECONDS if sandboxed else UNSAFE_SECONDS
     for key, result in each(grade_bytes, work, seconds=seconds, workers=workers, memory=0):
@@ -111,14 +118,14 @@ def run_local(
 
 
 def _settled(result: bytes | Exception, assignment: Assignment) -> bytes | NoVerdict:
-    """Return a verdict even if the submission overloaded the grader: no points, and the reason."""
+    """Return the verdict, or the reason why there is none. A submission that overloaded the grader gets no points."""
     if isinstance(result, TooMuch):
         return packed(zero(parse_notebook(assignment.notebook, assignment.name), str(result)))
     return _no_verdict(result) if isinstance(result, Exception) else result
 
 
 def grade_apart(assignment: Assignment, content: bytes, seed: int) -> bytes:
-    """Grade one submission in a separate process, which is killed after a timeout and otherwise kept for the next."""
+    """Grade one submission in a subprocess, which is killed after a timeout, and otherwise kept for the next call."""
     try:
         return run(grade_bytes, assignment, content, seed, seconds=SECONDS, memory=0)
     except TooMuch as error:
@@ -130,7 +137,7 @@ def _no_verdict(error: BaseException) -> NoVerdict:
 
 
 def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler: str) -> Iterator[Result]:
-    """Grade on a Dask cluster whose workers have this package. Yield each task's key and result when it is done.
+    """Grade on a Dask cluster, whose workers must have this package. Yield each task's key and result when it is done.
 
     If a worker dies, its tasks run on another worker. A task whose result was yielded never runs again.
     """
@@ -144,7 +151,7 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
             f"no Dask scheduler answers at {scheduler} ({error}); start one, or leave --scheduler out"
         ) from None
     with client:
-        # scattered data would be lost if the workers that hold it die
+        # scattered data would be lost if the workers that hold it died
         shared = client.submit(Assignment, *astuple(assignment), key=f"assignment-{digest}")
         futures = {}
         contents = dict(tasks)
@@ -158,7 +165,7 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
             try:
                 # data from the network cannot be trusted
                 result = run(checked, future.result(), contents[key], assignment, seconds=SECONDS)
-            except Exception as error:  # from the last worker, the scheduler, or the process that read the answer
+            except Exception as error:  # in the last worker, the scheduler, or the process that read the answer
                 result = _no_verdict(error)
             yield key, result
             future.release()

@@ -1,1 +1,1 @@
-"""The Olympics, a leaderboard: students enter models, the referee measures each one, and web pages rank them."""
+"""The leaderboard (the Olympics). Students enter models, the referee measures each model, and web pages rank them."""

@@ -1,4 +1,4 @@
-"""The data of pages and exports: the measured entries and their standings, computed once after each change."""
+"""The data for web pages and exports: the measured entries and the standings, computed once after each change."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Snapshot:
 
     @property
     def private(self) -> bool:
-        """Whether the deadline has passed, so that the private digits count."""
+        """Whether the deadline has passed. From then on, the private digits count."""
         return self.state[1]
 
     def entry(self, entry_id: int) -> Entry | None:
-        """Return a measured entry by its number, or None if it is not measured."""
+        """Return the measured entry with this number, or None if there is none."""
         return next((entry for entry in self.entries if entry.id == entry_id), None)
 
     def place_of(self, entry_id: int) -> Place | None:
@@ -51,7 +51,7 @@ class Snapshot:
         return next((place for place in places if place.entry.id == entry_id), None)
 
     def outcome_of(self, entry: Entry) -> Outcome:
-        """Return the outcome of a measured entry, in the words of the pages, the API and the command."""
+        """Return the outcome of a measured entry. The pages, the API and the command line all show this text."""
         ranked = self.standings.get(entry.event)
         if ranked is None:
             return Outcome("missed", f"No place: the event {entry.event!r} is not held any more.")
@@ -71,7 +71,7 @@ class Snapshot:
 
 
 class Board:
-    """The standings of all events, always up to date."""
+    """The standings of all events. They are always up to date."""
 
     def __init__(self, store: Store, olympics: Olympics) -> None:
         self.store, self.olympics = store, olympics
@@ -80,11 +80,11 @@ class Board:
         self.read: dict[int, Entry] = {}  # each result is read once, because results never change
 
     def state(self) -> tuple[int, bool]:
-        """Return the number of the last line of history, and whether the deadline has passed."""
+        """Return the number of the latest history line, and whether the deadline has passed."""
         return self.store.version(), self.store.now() >= self.olympics.deadline.timestamp()
 
     def snapshot(self) -> Snapshot:
-        """Return the standings of all events. They are computed again only if `state` has changed."""
+        """Return the standings of all events. The standings are computed again only if `state` has changed."""
         state = self.state()
         with self.lock:
             if self.last is None or self.last.state != state:
@@ -98,7 +98,7 @@ class Board:
 
 
 def export_csv(event: Event, ranked: Standings) -> str:
-    """Return the standings of an event as CSV. Students without a place come last, with the bars that they miss."""
+    """Return the standings of an event as CSV. Students without a place come last, with the limits that they miss."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -113,5 +113,5 @@ def export_csv(event: Event, ranked: Standings) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that no spreadsheet interprets as a formula."""
+    """Return text that no spreadsheet interprets as a formula: an apostrophe is added if necessary."""
     return f"'{text}" if text[:1] in "=+-@\t\r" else text

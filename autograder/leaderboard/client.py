@@ -1,4 +1,4 @@
-"""A client of the leaderboard, for students: it enters a model and follows the entry's progress."""
+"""A client of the leaderboard for students, which enters a model and follows the progress of the entry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def enter(server: str, token: str, event: str, name: str, data: bytes) -> dict[s
 
 
 def page(server: str, entry: dict[str, Any]) -> str:
-    """Return the address of an entry's page. The entry's path already starts with a proxy's prefix, if there is one."""
+    """Return the address of an entry's page.
+
+    If a proxy serves the pages, the entry's path already has the proxy's prefix.
+    """
     parts = urlsplit(server)
     return f"{parts.scheme}://{parts.netloc}{entry['url']}"
 

@@ -49,7 +49,7 @@ def with_database(function: Callable[..., None]) -> Callable[..., int]:
 @with_database
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=PORT, show_default=True)
-@click.option("--fd", type=int, help="Use an inherited socket that already listens: its file descriptor.")
+@click.option("--fd", type=int, help="Serve on this file descriptor, an inherited socket that already listens.")
 @click.option("--prefix", default="", help="Set the path under which a proxy serves the leaderboard.")
 @click.option("--no-worker", is_flag=True, help="Serve only the pages, while workers run elsewhere.")
 def serve(
@@ -108,7 +108,7 @@ def _listen(host: str, port: int) -> socket.socket:
 @command
 @with_database
 def worker(root: Path, olympics: Olympics, database: str) -> None:
-    """Measure entries. Any number of workers may run, also on other machines."""
+    """Measure entries. Any number of workers may run, even on other machines."""
     from autograder.leaderboard.referee.worker import run_worker
 
     run_worker(database, olympics)
@@ -137,7 +137,7 @@ def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ..
 @with_database
 @click.option("--trust", is_flag=True, help="Trust this machine's clock again, if it was ahead and is right now.")
 def clock(root: Path, database: str, trust: bool) -> None:
-    """Show the time used for deadline and quotas. This time never goes back by itself."""
+    """Show the time used for the deadline and the quotas. This time never goes back by itself."""
     from autograder.leaderboard.formatting import moment
     from autograder.leaderboard.store.store import Store
 

@@ -1,4 +1,7 @@
-"""The task of the Olympics: distorted handwritten digits, in a public split and in private splits from a seed."""
+"""The task of the Olympics: distorted handwritten digits, in a training split, a public split and private splits.
+
+A secret seed determines a private split.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ PUBLIC_SEED = 17
 
 @cache
 def training_split(rows: int = 10_000) -> Split:
-    """Return digits for training. No other split uses their originals."""
+    """Return digits for training. No other split is made from the same original images."""
     return distorted(np.arange(TRAINING_ORIGINALS), rows, PUBLIC_SEED + 1)
 
 
@@ -31,17 +34,20 @@ def public_split(rows: int) -> Split:
 
 @cache
 def private_split(rows: int, seed: int) -> Split:
-    """Return the private digits, which decide the ranking: other originals, distorted with a secret `seed`."""
+    """Return the private digits, which decide the ranking.
+
+    They are made from different original images than the public digits, and distorted with a secret `seed`.
+    """
     return distorted(PRIVATE_ORIGINALS, rows, seed)
 
 
 def fresh_digits(rows: int) -> Split:
-    """Return new digits at each call, generated like the private ones but with a random seed."""
+    """Return new digits at each call. They are made like the private digits, but with a random seed."""
     return distorted(PRIVATE_ORIGINALS, rows, secrets.randbits(64))
 
 
 def to_onnx_bytes(model: Any) -> bytes:
-    """Return a fitted scikit-learn classifier as the bytes of an entry."""
+    """Return a fitted scikit-learn classifier as the bytes of an .onnx file that can be entered."""
     from skl2onnx import to_onnx
 
     sample = np.zeros((1, FEATURES), np.float32)
@@ -71,7 +77,10 @@ def tiny_model() -> bytes:
 
 
 def train_baseline(baseline: Baseline) -> bytes:
-    """Train the baseline network, with which every entry is compared, and return it as the bytes of an entry."""
+    """Train the baseline network, with which every entry is compared.
+
+    Return the network as the bytes of an .onnx file.
+    """
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning

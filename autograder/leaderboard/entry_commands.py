@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 @click.group()
 def leaderboard() -> None:
-    """Run the Olympics: serve, measure and enter models."""
+    """Run the Olympics: serve the leaderboard, measure models, and enter models."""
 
 
 def command(function: Callable[..., Any]) -> click.Command:
-    """Turn a function into a command. The function gets the course's folder, the Olympics and its own options."""
+    """Turn a function into a command.
+
+    The function receives the course's folder, the Olympics and the command's options.
+    """
 
     @leaderboard.command()
     @click.option("--events", type=Path, help="Read the events from this file (default: autograder's own file).")
@@ -74,7 +77,7 @@ def enter(model: Path, event: str, url: str, token: str, wait: bool) -> None:
 @command
 @click.argument("model", type=Path)
 def check(root: Path, olympics: Olympics, model: Path) -> None:
-    """Check whether a file is a valid entry. This takes milliseconds and does not run the file."""
+    """Check whether a file is a valid entry. This takes a few milliseconds and does not run the file."""
     from autograder.leaderboard.entry import validate
 
     facts = validate.check(_read(model), olympics.limits)

@@ -1,4 +1,4 @@
-"""The ranking: entries get scores with intervals, scores get places, and overlapping intervals share a place."""
+"""The ranking of entries: scores with intervals decide the places, and overlapping intervals share a place."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Entry:
     private: Score
 
     def accuracy(self, private: bool) -> Score:
-        """Return the accuracy on the private digits, or on the public ones."""
+        """Return the accuracy on the private digits if `private` is True, otherwise on the public digits."""
         return self.private if private else self.public
 
     def point(self) -> tuple[float, float]:
-        """Return the point of the Pareto chart: latency as a ratio, and public accuracy."""
+        """Return the entry's point in the Pareto chart: latency relative to the baseline, and public accuracy."""
         return self.latency.value, self.public.value
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the standings."""
+    """A place in the standings: its number, whether it is shared, and the entry with its score."""
 
     place: int
     shared: bool
@@ -59,7 +59,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Standings:
-    """The places of an event, and each student whose entries all miss a bar, with the latest entry and the reason."""
+    """The places in an event.
+
+    `outside` lists the students whose entries all miss a limit of the event. It holds the latest entry of each and the
+    reason.
+    """
 
     event: Event
     private: bool
@@ -107,7 +111,10 @@ def score(event: Event, entry: Entry, private: bool) -> Score:
 
 @lru_cache(maxsize=50_000)
 def _area(latency: Score, memory: Score, size: float, accuracy: Score, begins: float) -> Score:
-    """Return the area that an entry gains over the baseline, of accuracy against each cost: the mean, from 0 to 1."""
+    """Return the mean area, from 0 to 1, that an entry gains over the baseline in plots of accuracy against each cost.
+
+    The costs are latency, memory and size, as ratios to the baseline. The areas begin at the accuracy `begins`.
+    """
 
     def mean_area(costs: Iterable[float], correct: float) -> float:
         areas = [hypervolume_2d([(cost, correct)], (1.0, begins)) for cost in costs]
@@ -126,7 +133,7 @@ def smaller_is_better(event: Event) -> bool:
 
 
 def missed_bars(event: Event, entry: Entry, private: bool) -> str:
-    """Return a text with the limits that an entry misses, or an empty text if the entry meets all of them."""
+    """Return a text with the limits of the event that an entry misses, or an empty text if the entry meets them all."""
     accuracy = entry.accuracy(private).value
     missed = []
     if accuracy < event.accuracy_min:
@@ -143,13 +150,16 @@ def missed_bars(event: Event, entry: Entry, private: bool) -> str:
 
 
 def _unequal(value: float, bar: float, form: str) -> tuple[str, str]:
-    """Return a value and the limit that it misses as text. A value that rounds to the limit gets more digits."""
+    """Return a value and the limit that the value misses as texts.
+
+    A value that rounds to the limit gets more digits.
+    """
     text = format(value, form)
     return f"{value:.15g}" if float(text) == bar else text, f"{bar:g}"
 
 
 def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standings:
-    """Rank the best entry of each student to an event. After the deadline, the `private` digits count.
+    """Rank each student's best entry in an event. If `private` is True, accuracy on the private digits counts.
 
     A student shares a place with the best student at that place if their intervals overlap. Within a place, the
     earliest entry comes first.
@@ -179,7 +189,10 @@ def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standing
 
 
 def share_places(scores: Sequence[Score]) -> list[tuple[int, int]]:
-    """Return the index ranges of sorted scores that share a place: all that overlap the first of their range."""
+    """Return the index ranges of sorted scores that share a place.
+
+    A score shares a place with the first score of a range if their intervals overlap.
+    """
     groups: list[tuple[int, int]] = []
     start = 0
     for index, current in enumerate(scores):

@@ -1,4 +1,7 @@
-"""The settings of the Olympics: events, bars, limits and quotas, read from one file that an instructor edits."""
+"""The settings of the Olympics, read from a file that an instructor edits: events, limits and quotas.
+
+A bar is a limit that an entry has to meet to get a place in an event.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class EntryLimits:
 
     @property
     def size(self) -> int:
-        """The largest file in bytes."""
+        """The maximum size of a file in bytes."""
         return int(self.size_mb * 2**20)
 
 
@@ -56,7 +59,7 @@ class Quota:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Baseline:
-    """The recipe of the network with which every entry is compared."""
+    """The recipe for training the baseline, the network with which every entry is compared."""
 
     hidden: tuple[Count, ...] = (512, 256)
     iterations: Count = 15
@@ -65,7 +68,7 @@ class Baseline:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Effort:
-    """The thoroughness of a measurement: processes, rounds, and bounds on the intervals."""
+    """The thoroughness of a measurement: the number of processes and rounds, and bounds on the width of intervals."""
 
     processes: Count = 6
     rounds: Count = 25
@@ -81,7 +84,7 @@ def _check_id(name: str) -> str:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Event:
-    """One contest: the measure that ranks its entries, and the bars that an entry must pass."""
+    """One contest: the measure that ranks its entries, and the bars that an entry must meet."""
 
     id: Annotated[str, AfterValidator(_check_id)]
     title: str
@@ -93,7 +96,7 @@ class Event:
 
     @property
     def rules(self) -> str:
-        """The bars as a sentence."""
+        """The bars of the event as a sentence."""
         bars = []
         if self.accuracy_min:
             begins = "The areas begin at accuracy" if self.measure == "area" else "Accuracy at least"
@@ -133,7 +136,10 @@ SECTIONS: dict[str, Any] = {
 
 
 def load(path: Path | None = None) -> Olympics:
-    """Read a file of events, by default `events.toml` in this folder. A ValueError names file, section and key."""
+    """Read the settings from a file, by default `events.toml` in this folder.
+
+    If a setting is wrong, raise ValueError, which names the file, the section and the key.
+    """
     path = path or Path(__file__).with_name("events.toml")
     try:
         olympics = TypeAdapter(Olympics).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
@@ -149,7 +155,7 @@ def load(path: Path | None = None) -> Olympics:
 
 
 def _in_words(problem: Any) -> str:
-    """Return pydantic's error as text in terms of the file: section, key, value, and allowed values."""
+    """Return pydantic's error in terms of the settings file: section, key, value, and allowed values."""
     name, *rest = problem["loc"]
     number = f" {rest.pop(0) + 1}" if rest and name == "event" else ""
     section, key = (f"[{name}{number}] ", rest[0]) if rest else ("", name)

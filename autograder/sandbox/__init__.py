@@ -1,1 +1,1 @@
-"""The sandbox for untrusted code, the programs that run inside it, and the RPC between the two sides."""
+"""The sandbox for untrusted code, the programs that run inside it, and the RPC between them and the grader."""

@@ -1,7 +1,7 @@
 """The sandbox for untrusted code: bubblewrap, resource limits, a system-call filter, and a watchdog.
 
-`run_program` runs one program, with bytes as input and output. `autograder.sandbox.zygote_client` forks an inner
-sandbox for each submission.
+`run_program` runs one program in a new sandbox, with bytes as input and output. For submissions,
+`autograder.sandbox.zygote_client` starts one sandbox per assignment, and forks an inner sandbox for each submission.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from autograder import pace
 from autograder.sandbox import cgroup, root
 from autograder.sandbox.guest import linux, syscalls
 
-ROOM, SUPERVISORS = 2**29, 32  # extra bytes and processes of a group, above a submission's limits
+ROOM, SUPERVISORS = 2**29, 32  # bytes and processes that a sandbox's cgroup allows beyond a submission's limits
 ENVIRONMENT = {
     "PATH": f"{root.PYTHON}/bin:/usr/bin:/bin",
     "HOME": "/tmp",
@@ -38,7 +38,7 @@ ENVIRONMENT = {
     "MPLCONFIGDIR": "/tmp/matplotlib",
     "IPYTHONDIR": "/tmp/ipython",
     "ORT_DISABLE_TELEMETRY": "1",  # otherwise ONNX Runtime keeps a database that all forks of a zygote would share
-    # thread pools do not survive a fork, and do not suit a share of one core
+    # thread pools do not survive a fork, and are of no use on a fraction of one core
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }
 
@@ -49,9 +49,9 @@ class SandboxUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource limits of sandboxed code. `call_seconds` is the CPU time of one cell, or of one call by a check.
+    """Resource limits of sandboxed code. `call_seconds` is the CPU time for one cell, or for one call by a check.
 
-    The seconds refer to a typical idle machine. `autograder.pace` converts them for this machine.
+    All times are for a typical idle machine. `autograder.pace` converts them for this machine.
     """
 
     memory: int = 2 * 2**30
@@ -89,7 +89,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Mounts:
-    """Mounts of a sandbox besides Python and the system libraries (see `root`), keyed by their paths inside."""
+    """The mounts of a sandbox by their paths inside, in addition to Python and the system libraries (see `root`)."""
 
     read_only: Mapping[str, Path] = field(default_factory=dict)  # files are copied; folders are mounted directly
     tmpfs: Sequence[str] = ()  # private folders of bounded size
@@ -102,8 +102,8 @@ def command(
 ) -> list[str]:
     """Return the command that runs `argv` under bubblewrap. Inside, Python is at `root.PROGRAM`.
 
-    A `zygote` keeps capabilities over its own namespaces and has no limits. It must never run untrusted code itself.
-    `filter_fd` is the file descriptor of a system-call filter.
+    With `zygote`, the program keeps capabilities over its own namespaces, and its processes have no limits of their
+    own. So it must never run untrusted code itself. `filter_fd` is the file descriptor of a system-call filter.
     """
     private = ("/tmp", "/dev/shm", *mounts.tmpfs)
     late, writable = dict[str, str](), {place: f"/run/writable/{i}" for i, place in enumerate(mounts.writable)}
@@ -112,7 +112,7 @@ def command(
             late[place] = f"/late/{number}"  # mounted only after the private folder exists
     shown = [(late.get(place, place), source) for place, source in mounts.read_only.items()]
     written = [(writable[place], source) for place, source in mounts.writable.items()]
-    # the content of private folders counts too, and so does what a zygote has loaded
+    # the cgroup also counts the content of private folders, and the libraries that a zygote has loaded
     most = limits.memory + (len(private) + 1) * limits.tmp_bytes + ROOM, limits.processes + SUPERVISORS
     group = cgroup.subtree()
     plan = root.plan(shown, written, [*mounts.tmpfs, *mounts.writable]) | {
@@ -124,14 +124,14 @@ def command(
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
     line += ["--ro-bind", root.NEW, "/", "--proc", "/proc", "--dev", "/dev"]
-    line += ["--dev-bind", "/dev/null", "/dev/zero"]  # a mapping of it is shared memory that is not counted
+    line += ["--dev-bind", "/dev/null", "/dev/zero"]  # a mapping of the real one is shared memory that nobody counts
     for place in private:
         line += ["--size", str(limits.tmp_bytes), "--tmpfs", place]
     for place, laid in late.items():
         line += ["--ro-bind", f"{root.NEW}{laid}", place]
     for place, laid in writable.items():
         line += ["--bind", laid, place]
-    for name, is_folder in () if zygote else linux.uncovered():  # a zygote must mount another /proc and covers it
+    for name, is_folder in () if zygote else linux.uncovered():  # a zygote must mount its own /proc, and covers that
         line += ["--ro-bind", f"{root.NEW}{linux.EMPTY if is_folder else linux.NOTHING}", f"/proc/{name}"]
     line += ["--remount-ro", "/dev", "--chdir", mounts.working_directory]
     if filter_fd is not None:
@@ -176,7 +176,7 @@ def run_program(
 
 
 def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> Finished:
-    """Write a program's input, read its output, and kill it when it reaches a limit."""
+    """Write a program's input, read its output, and kill the program when it reaches a limit."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -221,7 +221,7 @@ def _pipes(process: subprocess.Popen[bytes]) -> Iterator[selectors.BaseSelector]
 
 
 def _feed(pipe: int, unsent: memoryview) -> memoryview:
-    """Write a piece of input to a program. Return the rest, which is empty if the program no longer reads."""
+    """Write the next part of a program's input. Return the rest, which is empty if the program no longer reads."""
     try:
         return unsent[os.write(pipe, unsent[:65536]) :] if unsent else unsent
     except BrokenPipeError:
@@ -235,13 +235,13 @@ def available() -> None:
 
 
 def unavailable() -> str:
-    """Return why this machine cannot confine untrusted code and what to do. Return an empty text if it can."""
+    """Return why this machine cannot confine untrusted code, and what to do. If it can, return an empty text."""
     return "; ".join(line for name, works, line in doctor() if not works and name != "filter")
 
 
 @cache
 def doctor() -> list[tuple[str, bool, str]]:
-    """Return the features that confinement needs: each one's name, whether it works, and a line to print."""
+    """Return a row for each feature that confinement needs: its name, whether it works, and a line to print."""
     if platform.system() != "Linux":
         return [
             ("system", False, f"submissions are confined by Linux, and this is {platform.system()}: use WSL or Linux")

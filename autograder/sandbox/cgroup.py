@@ -1,8 +1,9 @@
-"""Groups of cgroup v2, if this machine provides them. The kernel then also counts memory that no process lists.
+"""Control groups (cgroup v2) that limit sandboxes, if this machine provides them.
 
-With systemd, its manager creates the group (``systemd-run --scope``). Without systemd, as in containers, the subtree of
-this process is divided. If neither works, `linux.tree_memory` counts pages. Only the standard library is imported here,
-because `autograder.sandbox.stage` imports this module before anything else.
+The kernel then also counts memory that appears in no process's statistics. With systemd, its manager creates the group
+(``systemd-run --scope``). Without systemd, as in containers, the cgroup of this process is divided into subgroups. If
+neither works, `linux.tree_memory` counts pages instead. Only the standard library is imported here, because
+`autograder.sandbox.stage` imports this module before anything else.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from pathlib import Path
 
 MOUNT, SYSTEMD = Path("/sys/fs/cgroup"), Path("/run/systemd/system")
 NEEDED = ("memory", "pids", "cpu")
-OWN, SANDBOX = "tinybench-grader", "tinybench-sandbox"  # groups of the existing processes and of sandboxes
+OWN, SANDBOX = "tinybench-grader", "tinybench-sandbox"  # names of the groups for existing processes and for sandboxes
 WEIGHT = 20  # CPU weight; the default is 100
 
 
 def settings(memory: int, processes: int) -> dict[str, str]:
-    """Return a group's limits by file name. Swap is 0: with it, reaching `memory` would only slow processes down."""
+    """Return the limits of a group by file name.
+
+    Swap is off, because with swap, a group that reaches its `memory` limit would only become slow.
+    """
     return {
         "memory.max": str(memory), "memory.swap.max": "0", "pids.max": str(processes), "cpu.weight": str(WEIGHT)
     }  # fmt: skip
@@ -45,7 +49,10 @@ def scope() -> tuple[str, ...]:
 
 
 def launcher(memory: int, processes: int) -> list[str]:
-    """Return the command prefix that puts a command into a systemd group with these limits, empty without systemd."""
+    """Return the command prefix that starts a command in a systemd scope with these limits.
+
+    Without systemd, the prefix is empty.
+    """
     names = {"memory.max": "MemoryMax", "memory.swap.max": "MemorySwapMax", "pids.max": "TasksMax"}
     limits = {names.get(name, "CPUWeight"): value for name, value in settings(memory, processes).items()}
     words = scope()
@@ -55,7 +62,7 @@ def launcher(memory: int, processes: int) -> list[str]:
 
 
 def subtree(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Path | None:
-    """Return the group that this process may divide into subgroups, or None if there is no such group."""
+    """Return the cgroup that this process may divide into subgroups, or None if there is no such cgroup."""
     if SYSTEMD.is_dir():
         return None  # only systemd's manager may write to the tree
     try:
@@ -70,7 +77,7 @@ def subtree(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Path 
 
 
 def join(group: Path, limits: dict[str, str]) -> None:
-    """Move this process into a new subgroup of `group` with these limits, and remove subgroups that are empty."""
+    """Move this process into a new subgroup of `group` with the given limits, and remove empty old subgroups."""
     if not set(NEEDED).issubset((group / "cgroup.subtree_control").read_text().split()):
         _divide(group)
     for old in group.glob(f"{SANDBOX}-*"):
@@ -79,13 +86,16 @@ def join(group: Path, limits: dict[str, str]) -> None:
     new = group / f"{SANDBOX}-{os.getpid()}"
     new.mkdir(exist_ok=True)
     for name, value in limits.items():
-        with suppress(FileNotFoundError):  # a machine without swap has no file for it
+        with suppress(FileNotFoundError):  # a machine without swap has no file for the swap limit
             (new / name).write_text(value)
     (new / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def _divide(group: Path) -> None:
-    """Let a group have subgroups with limits. Such a group may hold no processes, so move its own into a subgroup."""
+    """Prepare a group for subgroups with limits.
+
+    Such a group may not hold processes, so move its processes to a subgroup.
+    """
     (group / OWN).mkdir(exist_ok=True)
     for process in (group / "cgroup.procs").read_text().split():
         with suppress(OSError):  # the process has ended

@@ -1,4 +1,4 @@
-"""A probe that searches a sandbox with an assignment's mounts, from inside, for things that must not be visible."""
+"""A search for things that must not be visible in a sandbox. A probe runs inside, with the mounts of an assignment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.sandbox import root
 from autograder.sandbox.bubblewrap import Limits, Mounts, SandboxUnavailable, run_program
 
 PROGRAM = Path(__file__).parent / "guest" / "probe.py"
-# paths that also exist inside, where they are other files
+# paths that also exist inside the sandbox, where they lead to other files
 SHOWN = ("/", "/usr", "/tmp", "/course", "/inside", "/python", "/proc", "/dev", "/etc")
 SMALLEST = 200  # bytes; smaller files are not distinctive enough to recognise by their content
 MOST_SAID = 5
@@ -21,11 +21,11 @@ MOST_SAID = 5
 
 @dataclass(frozen=True)
 class Forbidden:
-    """The files, names, texts, modules and paths that must not be visible inside a sandbox."""
+    """The files, file names, texts, modules and paths that must not be visible inside a sandbox."""
 
-    files: Sequence[Path] = ()  # recognised by name and content together
-    names: Sequence[str] = ()  # names of files, whatever the content
-    texts: Mapping[str, str] = field(default_factory=dict)  # searched outside of libraries; keyed by a description
+    files: Sequence[Path] = ()  # a file counts only if both its name and its content match
+    names: Sequence[str] = ()  # names that no file may have, whatever its content
+    texts: Mapping[str, str] = field(default_factory=dict)  # searched in all files except libraries; by description
     modules: Sequence[str] = ("autograder",)
     paths: Sequence[str] = ()  # in addition to those of `host_paths`
 

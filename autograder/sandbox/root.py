@@ -1,15 +1,15 @@
 """The root file system of a sandbox: the files that Python and its libraries need, and nothing of the course.
 
-Neither Python nor its packages have their host paths inside. The base interpreter is at `/python`. The environment's
-packages are where that interpreter searches for them, so there is no virtual environment inside. System libraries come
-from the loader's own folders. Folders are mounted through read-only overlays (Linux 5.11 or later). So two sandboxes
-share no inode that can be locked, `/proc/self/mountinfo` contains no path of the host, and hidden files are not even
-listed. Only devices stay shared, if the user may not create any: an ordinary user's sandboxes contain the host's
-`/dev/null` and similar devices.
+Inside the sandbox, Python and its packages are not at their host paths. The base interpreter is at `/python`. The
+environment's packages are where that interpreter searches for them, so there is no virtual environment inside. System
+libraries come from the loader's own folders. Folders are mounted through read-only overlays (Linux 5.11 or later). So
+two sandboxes share no inode that can be locked, `/proc/self/mountinfo` contains no path of the host, and hidden files
+are not even listed. Only devices are still shared, and only if the user may not create devices: an ordinary user's
+sandboxes contain the host's `/dev/null` and similar devices.
 
-Paths of the host remain in compiled files. Those of libraries hold the path where they were compiled (``co_filename``,
-which importing replaces), and programs hold the paths where they search for libraries. Both name folders that do not
-exist inside.
+Compiled files still contain paths of the host. Compiled libraries hold the path where they were compiled
+(``co_filename``, which importing replaces), and programs hold the paths where they search for libraries. All these
+paths name folders that do not exist inside.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from autograder.sandbox.guest import linux
 
 PYTHON = "/python"
 PROGRAM = f"{PYTHON}/bin/python3"
-STAGE, NEW = str(Path(__file__).with_name("stage.py")), "/run/new"  # the program, and where it builds the root
+STAGE, NEW = str(Path(__file__).with_name("stage.py")), "/run/new"  # the program that builds the root, and its target
 MOST_COPIED = 2**20  # bytes; larger files are mounted instead of copied
 PROGRAMS = ("sh", "prlimit")
 LIBRARIES = r"\.so(\.|-|$)|^ld-"
@@ -43,7 +43,7 @@ COURSE = re.compile(r"^(autograder|tinybench|tests|__editable__.*|tinybench[_-](
 
 
 def packages() -> list[Path]:
-    """Return the folders of this environment's packages in import order, without those that a .pth file adds."""
+    """Return the folders of this environment's packages in import order, except folders that a .pth file adds."""
     known = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     if site.ENABLE_USER_SITE:
         known.append(site.getusersitepackages())
@@ -53,7 +53,7 @@ def packages() -> list[Path]:
 
 
 def course_folders() -> list[Path]:
-    """Return the folders of the course's own code: its packages, and the clone that contains them."""
+    """Return the folders of the course's own code: its packages, and the git clone that contains them."""
     found = []
     for name in ("autograder", "tinybench"):
         spec = find_spec(name)
@@ -118,7 +118,7 @@ def _version() -> str:
 
 @cache
 def _python_and_system() -> list[dict[str, Any]]:
-    """Return the folders that every sandbox contains. A folder comes before the folders inside it."""
+    """Return the plans for the folders that every sandbox contains. A folder comes before the folders inside it."""
     library = Path(sysconfig.get_path("stdlib")).resolve().parent
     inside = f"{PYTHON}/{sys.platlibdir}"
     first, *more = packages()
@@ -139,7 +139,7 @@ def _python_and_system() -> list[dict[str, Any]]:
 
 
 def _base_python(library: Path, inside: str, places: list[str]) -> dict[str, Any]:
-    """Return the plan for the base interpreter's libraries, without its packages and files that name its path."""
+    """Return the plan for the base interpreter's libraries, without its packages and without its host path."""
     stdlib = library / _version()
     inner = [f"{_version()}/{name}" for name in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip")]
     inner += [f"{_version()}/{path.name}" for path in stdlib.glob("config-*")]
@@ -159,7 +159,11 @@ def _folder(
     texts: dict[str, str] | None = None,
     links: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return the plan for a folder: `only` names that match this pattern, without `hidden` ones and the course's."""
+    """Return the plan for mounting the folder `source` at `place`.
+
+    If the pattern `only` is given, the sandbox shows only names that match it. The `hidden` names and the course's own
+    folders are left out. `texts` and `links` are added.
+    """
     real = source.resolve()
     own = [str(folder.relative_to(real)) for folder in course_folders() if real in folder.parents]
     names = sorted({*hidden, *own})
@@ -170,7 +174,7 @@ def _folder(
 
 
 def _course_in(folder: Path) -> list[str]:
-    """Return the names in a folder of packages that belong to the course or record a local installation path."""
+    """Return the names in a folder of packages that belong to the course, or that record a local installation path."""
     recorded = {Path(str(path)).parts[0] for path in _recorded()} - {"..", "__pycache__", "/"}
     found = []
     for name in os.listdir(folder):

@@ -1,8 +1,8 @@
-"""A program that builds the root of a sandbox in private mounts, and then becomes bubblewrap.
+"""A program that builds the root file system of a sandbox in private mounts, and then becomes bubblewrap.
 
 `autograder.sandbox.root` describes what the root contains, and why. The sandbox cannot read any path of the host in the
 list of its mounts: folders are mounted through overlays of `/proc/self/fd`, and files are copied. Bubblewrap replaces
-this process, so that bubblewrap stays a child of the process that started the program, and dies with it.
+this process. So bubblewrap stays a child of the process that started this program, and dies with that process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READ_ONLY = linux.READ_ONLY | linux.NOSUID | linux.NODEV
 
 
 def main(plan: dict[str, Any], argv: list[str]) -> None:  # noqa: C901 - steps whose order matters, one after another
-    """Build the root from a plan made by `root.plan`, and run bubblewrap."""
+    """Build the root from a plan made by `root.plan`, and then run bubblewrap."""
     if plan["group"]:
         with suppress(OSError):  # without a group, `linux.tree_memory` still limits memory
             cgroup.join(Path(plan["group"]), plan["limits"])
@@ -79,13 +79,16 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:  # noqa: C901 - steps w
 
 
 def _is_mapped(user: int) -> bool:
-    """Return whether this user ID is mapped. In a container of an ordinary user, root may be the only user."""
+    """Return whether a user ID is mapped in this user namespace.
+
+    In an ordinary user's container, root may be the only user that is mapped.
+    """
     ranges = (map(int, line.split()) for line in Path("/proc/self/uid_map").read_text(encoding="utf-8").splitlines())
     return any(first <= user < first + count for first, _, count in ranges)
 
 
 def _fill_layer(layer: Path, source: Path, shown: dict[str, Any], places: list[str]) -> None:
-    """Fill the overlay layer above a folder: markers that remove hidden names from listings, and replaced files."""
+    """Fill the overlay layer above a folder: replaced files, and markers that remove hidden names from listings."""
     inner = [os.path.relpath(place, shown["place"]) for place in places if place.startswith(f"{shown['place']}/")]
     for name in inner:
         (layer / name).mkdir(parents=True, exist_ok=True)
@@ -118,7 +121,10 @@ def _overlay(layer: str, source: int, target: str) -> None:
 
 
 def _own_devices() -> None:
-    """If allowed, put devices into /dev that no other sandbox can lock. Bubblewrap exposes the devices in /dev."""
+    """Put devices into /dev that no other sandbox can lock, if this process may create devices.
+
+    Bubblewrap then exposes these devices to the sandbox.
+    """
     for name, (major, minor) in DEVICES.items():
         try:
             os.mknod(f"/run/{name}", stat.S_IFCHR | 0o666, os.makedev(major, minor))

@@ -1,4 +1,4 @@
-"""The grader's end of the zygote. It starts the zygote, which forks a new sandbox for each submission."""
+"""The grader's interface to the zygote: a process that forks a new sandbox for each submission."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Zygote:
     """A zygote process, which forks a sandbox for each submission of an assignment.
 
     The process loads the `preload` modules once. In each sandbox, the working directory of `mounts` becomes a private
-    folder with links to the `data` files, which are paths inside. `limits` apply to each submission separately.
+    folder with links to the `data` files, which are given by their paths inside. `limits` apply to each submission
+    separately.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Zygote:
         options = {
             "control": theirs.fileno(), "preload": list(preload), "folder": mounts.working_directory,
             "data": list(data),
-            # a last resort: the grader itself ends a submission, after a time that depends on the load
+            # a last resort, as the grader itself ends a submission, after a time that depends on the machine's load
             "wall_seconds": pace.cpu(self.limits.wall_seconds) * pace.MOST_BUSY,
             "call_seconds": pace.cpu(self.limits.call_seconds),
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
@@ -66,13 +67,16 @@ class Zygote:
         return Sandbox(self.control)
 
     def ended(self) -> bool:
-        """Return whether the zygote has ended or ends within 0.2 s. Its sockets close slightly before it ends."""
+        """Return whether the zygote has ended or ends within 0.2 s.
+
+        The wait is necessary, because the zygote's sockets close slightly before its process ends.
+        """
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(0.2)
         return self.process.poll() is not None
 
     def close(self) -> None:
-        """Kill the zygote and everything in it."""
+        """Kill the zygote and all processes in it."""
         self.control.close()
         self.errors.close()
         self.process.kill()
@@ -89,7 +93,10 @@ class Sandbox:
             socket.send_fds(control, [b"s"], [their_life.fileno(), their_rpc.fileno()])
 
     def end(self) -> str:
-        """End the sandbox and wait until all its processes are gone. Return why it had ended before, if it had."""
+        """End the sandbox, and wait until all its processes are gone.
+
+        If the sandbox had ended already, return the reason. Otherwise, return an empty text.
+        """
         self.rpc.close()
         with self.life, suppress(OSError):
             self.life.shutdown(socket.SHUT_WR)

@@ -1,1 +1,1 @@
-"""Similar submissions of one class: fingerprints of their syntax, and how alike two of them are."""
+"""The comparison of the submissions of a class by fingerprints of their syntax."""

@@ -1,7 +1,7 @@
-"""The similarity of each pair of submissions in one cell, and the similarity that is usual there.
+"""The likeness of each pair of submissions in one cell, and the likeness that is usual in this cell.
 
-The measure is the overlap coefficient (Szymkiewicz 1934, Simpson 1943): the size of the common part divided by the size
-of the shorter one, so that code added around a copy cannot hide the copy.
+Likeness is measured by the overlap coefficient (Szymkiewicz 1934, Simpson 1943): the size of the common part divided by
+the size of the shorter submission. So code added around a copy cannot hide the copy.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from scipy import sparse
 
 from autograder.grading.similar.similarity_prints import Print
 
-# Two submissions count as one solution if ALL_THROUGH of their code is in cells with a likeness of at least SAME.
+# Two submissions count as one solution if the fraction ALL_THROUGH of their code is in cells with likeness >= SAME.
 SAME, ALL_THROUGH = 0.7, 0.85
-# If too few solutions are known, assume a usual likeness of 1 up to SHORT grams. It then falls to LEAST_USUAL.
+# If too few solutions are known, the usual likeness is assumed to be 1 in cells of up to SHORT grams (see `syntax`). In
+# longer cells, it falls to LEAST_USUAL.
 SHORT, LEAST_USUAL = 40, 0.4
-FEW = 3  # the number of pairs from which on their median is used
+FEW = 3  # the median over pairs is used if there are at least this many pairs
 
 
 @dataclass(frozen=True)
 class Base:
-    """The usual likeness of correct solutions in one cell: the median between two, and between one and the reference.
+    """The usual likeness of correct solutions in one cell.
 
-    If fewer than `FEW` pairs of different solutions are known, `usual` is `assumed` from the cell's length. `weight` is
-    the weight of the cell in the comparison.
+    `usual` is the median over all pairs of different solutions, and `to_reference` is the median over the pairs that
+    include the reference. If there are fewer than `FEW` pairs, `usual` is estimated from the cell's length, and
+    `assumed` is True. `weight` is the weight of the cell in the comparison of whole submissions.
     """
 
     cell: str
@@ -39,30 +41,30 @@ class Base:
 
 @dataclass
 class Compared:
-    """The sizes of the common part and of the shorter submission in one cell, for each pair of submissions."""
+    """A comparison of one cell in each pair of submissions: the size of the common part and of the shorter cell."""
 
     name: str
     shared: np.ndarray
-    shorter: np.ndarray  # length of the shorter of a pair, 0 if one of the two is empty
+    shorter: np.ndarray  # size of the shorter submission in each pair, 0 if either submission is empty
 
     @classmethod
     def of(cls, name: str, prints: Sequence[Print]) -> Compared:
-        """Compare one cell of every pair of submissions by the fingerprints `prints`."""
+        """Compare one cell in every pair of submissions. `prints` holds each submission's fingerprints of this cell."""
         both = _shared([each.tree or frozenset() for each in prints])
         broken = np.array([each.tree is None for each in prints])
-        if broken.any():  # code that does not parse is compared by its tokens
+        if broken.any():  # a pair in which some code does not parse is compared by tokens
             by_tokens = _shared([each.tokens for each in prints])
             both = np.where(broken[:, None] | broken, by_tokens, both)
         return cls(name, *both)
 
     @property
     def likeness(self) -> np.ndarray:
-        """The fraction of the shorter cell that the pair has in common, from 0 to 1, for each pair."""
+        """For each pair, the fraction of the shorter submission's cell that both submissions share, from 0 to 1."""
         found: np.ndarray = self.shared / np.maximum(self.shorter, 1)
         return found
 
     def base(self, ways: Sequence[int]) -> Base:
-        """Return the usual likeness among the rows `ways`, whose first is the reference."""
+        """Return the usual likeness of different solutions. `ways` holds their row numbers, the reference first."""
         lengths = np.diag(self.shorter)
         size = float(np.median(lengths[lengths > 0])) if lengths.any() else 0.0
         square = np.ix_(ways, ways)
@@ -94,14 +96,17 @@ def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
 
 
 def whole(cells: Sequence[Compared], rows: int) -> Compared:
-    """Return the comparison of all cells joined into one. For each pair, only cells that both wrote count."""
+    """Return the comparison of all cells taken together. For each pair, only cells that both submissions fill count."""
     none = np.zeros((rows, rows))
     shared, shorter = sum((cell.shared for cell in cells), none), sum((cell.shorter for cell in cells), none)
     return Compared("all together", shared, shorter)
 
 
 def distinct(cells: Sequence[Compared], rows: int, correct: Iterable[int]) -> list[int]:
-    """Return the rows of different solutions, the reference first. A row alike in nearly all its code is a copy."""
+    """Return the row numbers of correct solutions that are not copies of each other, the reference first.
+
+    A solution counts as a copy if nearly all of its code is like the code of a solution that is already in the list.
+    """
     agree = [Compared(cell.name, cell.shorter * (cell.likeness >= SAME), cell.shorter) for cell in cells]
     copied = whole(agree, rows).likeness
     ways = [0]

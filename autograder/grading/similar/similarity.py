@@ -1,4 +1,4 @@
-"""A search for submissions that are more alike than usual in their class: a hint where to look, never a mark."""
+"""A search for submissions that are more alike than usual in their class. The result is a hint, never a mark."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from tinybench.support.basics.table import Table
 REFERENCE = "the reference"
 TELLING = 0.5  # pairs and cells with at least this value are listed as much alike
 ONE_WAY = 0.95
-START = 20  # the number of notebooks that take as long to read as a worker takes to start
-LITTLE = 0.02  # a cell below this fraction of the comparison's total weight is not listed
+START = 20  # starting a worker takes as long as reading this many notebooks
+LITTLE = 0.02  # a cell that adds less than this fraction of the total weight is not listed
 SECONDS, MEMORY, OUTPUT = 10, 2**29, 2**24  # limits for reading one submission, on a typical machine
 Content = bytes | UnusableSubmission
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions, or a submission and the reference, and their similarity.
+    """Two submissions, or a submission and the reference, with their similarity.
 
     Attributes
     ----------
     alike
-        The similarity above what is usual: 0 if as alike as correct solutions of this class usually are, 1 if the same
-        code under other names.
+        The similarity beyond what is usual. It is 0 if the two are as alike as correct solutions of this class usually
+        are, and 1 if they are the same code with other names.
     likeness
-        The fraction of the shorter one that the other contains, including what is usual.
+        The fraction of the shorter submission that the longer one also contains, including what is usual.
     cells
         The cells in which the two are much alike, the strongest evidence first.
     """
@@ -57,7 +57,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Report:
-    """The most similar pairs of a class, the usual likeness, and the reasons for submissions that could not be read."""
+    """The most similar pairs of a class, the usual likeness, and the reasons why some submissions could not be read."""
 
     assignment: str
     pairs: tuple[Pair, ...]
@@ -66,16 +66,17 @@ class Report:
     whole: Base
     compared: int
     earlier: int
-    ways: int  # the number of correct solutions that are not copies of each other; `cells` describes these
+    ways: int  # the number of correct solutions that are not copies of each other, from which `cells` is computed
     unread: Mapping[str, str]
 
 
 def most_alike(root: Path, assignment: str, top: int = 10, earlier: Sequence[Path] = ()) -> Report:
     """Compare the solutions of a class with each other, with the reference and with `earlier` years.
 
-    Solutions of one cell are compared by the pq-grams of their normalised syntax trees: the fraction of the shorter
-    one's grams that are in the other. Some functions can hardly be written in two ways. So a pair counts by its
-    distance above the median pair of correct solutions. The reference is one of these, and copies count only once.
+    Two solutions of one cell are compared by the pq-grams of their normalised syntax trees (see `syntax`). Their
+    likeness is the fraction of the shorter solution's grams that the other solution also has. Some functions can hardly
+    be written in two ways. So pairs are ranked by how far their likeness exceeds the median over pairs of correct
+    solutions. For this median, the reference is one of the correct solutions, and copies count only once.
     """
     source = cells_of(read_notebook(root / MODULES / assignment / f"{assignment}.ipynb"))
     stubs = {cell.id: stub_solutions(cell.source, cell.id) for cell in source if cell.is_solution}
@@ -96,7 +97,7 @@ def most_alike(root: Path, assignment: str, top: int = 10, earlier: Sequence[Pat
 
 
 def _earlier_submissions(root: Path, folders: Iterable[Path], assignment: str) -> dict[str, Content]:
-    """Return earlier years' submissions. Each folder is a course, holds students' folders, or holds notebooks."""
+    """Return the submissions of earlier years. A folder may be a course, or contain students' folders or notebooks."""
     found: dict[str, Content] = {}
     own, notebook = (root / "course" / "submitted").resolve(), f"{assignment}/{assignment}.ipynb"
     for folder in folders:
@@ -117,7 +118,10 @@ def _earlier_submissions(root: Path, folders: Iterable[Path], assignment: str) -
 
 
 def _written(contents: Mapping[str, Content], given: Given) -> tuple[dict[str, dict[str, Print]], dict[str, str]]:
-    """Return each student's fingerprints, and the reasons for unreadable submissions. Read in killable processes."""
+    """Return each student's fingerprints, and the reasons why some submissions could not be read.
+
+    Submissions are read in subprocesses that can be killed.
+    """
     unread = {name: str(content) for name, content in contents.items() if isinstance(content, UnusableSubmission)}
     written: dict[str, dict[str, Print]] = {}
     tasks = [(name, (content, given)) for name, content in contents.items() if isinstance(content, bytes)]
@@ -131,7 +135,7 @@ def _written(contents: Mapping[str, Content], given: Given) -> tuple[dict[str, d
 
 
 def _without_mistakes(root: Path, assignment: str) -> set[str]:
-    """Return the students whose verdict reports no problem."""
+    """Return the names of the students whose verdict reports no problem."""
     right = set()
     for file in (root / "course" / "verdicts" / assignment).glob("*.json"):
         with suppress(ValueError, OSError, KeyError, TypeError):  # a damaged verdict is ignored
@@ -144,7 +148,10 @@ def _without_mistakes(root: Path, assignment: str) -> set[str]:
 def _pairs(
     cells: Sequence[Compared], bases: Sequence[Base], whole: Compared, names: Sequence[str], students: int, top: int
 ) -> tuple[tuple[Pair, ...], int]:
-    """Return the most similar pairs with a student of this class, in order, and the number of much alike pairs."""
+    """Return the `top` most similar pairs, most similar first, and the number of all pairs that are much alike.
+
+    Every pair includes a student of this class.
+    """
     excess = {
         base: np.clip((cell.likeness - least) / (1 - least), 0, 1) * (cell.shorter > 0)
         for cell, base in zip(cells, bases, strict=True)

@@ -1,6 +1,6 @@
-"""Fingerprints of a submission's solution cells, as sets of numbers to compare. The submission is untrusted.
+"""Fingerprints of a submission's solution cells, as sets of numbers that can be compared. The submission is untrusted.
 
-Code that the released notebook contained does not count, as in MOSS: Schleimer, Wilkerson, Aiken, "Winnowing: Local
+Code that was already in the released notebook is left out, as in MOSS: Schleimer, Wilkerson, Aiken, "Winnowing: Local
 Algorithms for Document Fingerprinting", SIGMOD 2003.
 """
 
@@ -25,7 +25,7 @@ MAX_CODE = 500_000  # characters; the largest module has 42,000
 
 @dataclass(frozen=True)
 class Print:
-    """The fingerprints of the code written for one cell, without the code of the released notebook."""
+    """The fingerprints of the code that a student wrote for one cell, without the code of the released notebook."""
 
     tree: frozenset[int] | None  # None if the code does not parse
     tokens: frozenset[int]
@@ -40,13 +40,19 @@ class Given:
 
 
 def fingerprints_of(content: bytes, given: Given) -> dict[str, Print]:
-    """Return the fingerprints of a submitted notebook's cells. Raise UnusableSubmission if it cannot be read."""
+    """Return the fingerprints of a submitted notebook's cells.
+
+    Raise UnusableSubmission if the notebook cannot be read.
+    """
     with warnings.catch_warnings(action="ignore"):  # the parser's warnings about the student's code
         return fingerprints(parse_submission(content), given)
 
 
 def fingerprints(cells: Iterable[Cell], given: Given) -> dict[str, Print]:
-    """Return the fingerprints of each solution cell, including helpers that it uses from the student's own cells."""
+    """Return the fingerprints of each solution cell.
+
+    They include the helper functions and variables in the student's own cells that the solution cell uses.
+    """
     code = [cell for cell in cells if cell.is_code and cell.id not in given.others]
     if sum(len(cell.source) for cell in code) > MAX_CODE:
         raise UnusableSubmission(f"the notebook has more than {MAX_CODE:,} characters of code")
@@ -88,7 +94,11 @@ def _given(stub: str) -> tuple[set[str], Counter[int], Counter[int]]:
 def _with_helpers(
     statements: Sequence[ast.stmt], wanted: set[str], helpers: Mapping[str, Sequence[ast.stmt]]
 ) -> list[ast.stmt]:
-    """Return a cell's statements plus the helpers that they use from the student's own cells, even whole functions."""
+    """Return the statements of a cell, plus the statements in the student's own cells that define names it needs.
+
+    These are the names that the statements use, and the `wanted` names: those that the released cell defines, but that
+    the student defined in another cell.
+    """
     whole, done = list(statements), set[str]()
     wanted = wanted | used(statements)
     while wanted := (wanted - done) & helpers.keys():
@@ -100,7 +110,10 @@ def _with_helpers(
 
 
 def _kept(grams: Counter[int], given: Counter[int]) -> frozenset[int]:
-    """Return grams without the given ones, as a set. A repeated gram is numbered, so that each occurrence counts."""
+    """Return the grams that are not among the `given` ones, as a set.
+
+    Numbering makes each repetition of a gram count.
+    """
     return frozenset(
         zlib.crc32(f"{gram} {number}".encode()) for gram, count in (grams - given).items() for number in range(count)
     )

@@ -1,7 +1,8 @@
 """The pq-grams of normalised syntax trees, to compare code independently of names, comments and layout.
 
-N. Augsten, M. Böhlen, J. Gamper, "Approximate Matching of Hierarchical Data Using pq-Grams", VLDB 2005: a gram is a
-node with its parent and two neighbouring children, so a block that was moved keeps nearly all of its grams.
+A pq-gram is a node of the tree together with its parent and two neighbouring children. So a block of code that was
+moved keeps nearly all of its grams. See N. Augsten, M. Böhlen, J. Gamper, "Approximate Matching of Hierarchical Data
+Using pq-Grams", VLDB 2005.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def defined(statement: ast.stmt) -> set[str]:
 
 
 def used(statements: Iterable[ast.stmt]) -> set[str]:
-    """Return the names that statements read and do not bind."""
+    """Return the names that statements use but do not bind."""
     nodes = [node for statement in statements for node in ast.walk(statement)]
     return {node.id for node in nodes if isinstance(node, ast.Name)} - {name for node in nodes for name in _bound(node)}
 
@@ -56,14 +57,20 @@ def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def tree_grams(statements: list[ast.stmt], imported: Mapping[str, str]) -> Counter[int]:
-    """Return the pq-grams of statements and their counts. The statements are modified."""
+    """Return the pq-grams of statements with their counts. The statements are modified.
+
+    `imported` maps aliases to the names that were imported under them.
+    """
     module = ast.Module(body=statements, type_ignores=[])
     labels = _Labels(module, imported)
     return Counter(_grams(labels.tree(_Plain().visit(module))))
 
 
 def token_grams(code: str) -> Counter[int]:
-    """Return the n-grams of a text's tokens and their counts. All names count as the same token."""
+    """Return the n-grams of a text's tokens with their counts.
+
+    Names other than keywords and builtins count as equal.
+    """
     words = re.findall(r"\w+|[^\w\s]", re.sub(r"#.*", "", code))
     tokens = [OWN if word.isidentifier() and word not in FIXED else word for word in words]
     return Counter(_hash(tokens[at : at + TOKENS]) for at in range(len(tokens) - TOKENS + 1))
@@ -189,7 +196,10 @@ def _right_way_round(node: ast.If | ast.IfExp) -> None:
 
 
 class _Labels:
-    """Labels for the nodes of a plain tree. The author's own names share one label, and import aliases are resolved."""
+    """Labels for the nodes of a normalised tree.
+
+    All names that the author chose share one label, and import aliases are replaced by the imported names.
+    """
 
     def __init__(self, module: ast.Module, imported: Mapping[str, str]) -> None:
         nodes = list(ast.walk(module))

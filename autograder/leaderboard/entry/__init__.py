@@ -1,1 +1,1 @@
-"""The check that a file is a safe and valid entry."""
+"""The check of whether a file is a safe and valid entry."""

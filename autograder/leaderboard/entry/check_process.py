@@ -23,7 +23,10 @@ MEMORY = 2 * 2**30
 
 
 def _ask(child: ChildProcess, data: bytes, limits: EntryLimits) -> Any:
-    """Return the answer of the subprocess. If none comes in time, end the subprocess and return None."""
+    """Send a file to the subprocess, and return the answer.
+
+    If no answer comes in time, end the subprocess and return None.
+    """
     assert child.process.stdin is not None
     try:
         with child.killed_after(pace.wall(WALL_SECONDS)):
@@ -46,7 +49,10 @@ def _end_all() -> None:
 
 
 def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
-    """Run `validate.check` in a subprocess with limits on time and memory. Refuse a file that breaks the subprocess."""
+    """Run `validate.check` in a subprocess with limits on time and memory.
+
+    Refuse any file that breaks the subprocess.
+    """
     try:
         process = _idle.pop()
     except IndexError:
@@ -62,7 +68,10 @@ def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
 
 
 def answer_questions(check: Callable[[bytes, EntryLimits], Facts] = check) -> None:
-    """Check files from standard input until it ends. Each file follows a line of JSON with its size and the limits."""
+    """Check the files that arrive on standard input, until it ends.
+
+    Each file follows a line of JSON, which holds the size of the file and the limits. The result is printed as JSON.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the server, which then ends this process
     for line in iter(sys.stdin.buffer.readline, b""):

@@ -12,23 +12,24 @@ from typing import Any
 from onnx import ModelProto
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-# Matches long lists of numbers, and the two words that a tree repeats thousands of times, at the speed of C: fields 1
-# and 8 as integers, 7 as floats, 9 as short text. The quantifier is possessive, so that no backtracking state is kept.
+# Matches, at the speed of C, long lists of numbers and the two words that a decision tree repeats thousands of times:
+# fields 1 and 8 as integers, 7 as floats, 9 as short text. The quantifier is possessive, so no backtracking state is
+# kept.
 _RUN = re.compile(rb"(?:[\x08\x40]" + _VARINT + rb"|\x3d[\x00-\xff]{4}|\x4a\x0aBRANCH_LEQ|\x4a\x04LEAF){2,65536}+")
 _PACKED_INTEGERS = {5, 7, 11}  # fields of a tensor: int32_data, int64_data, uint64_data
 
 
 class Malformed(ValueError):
-    """The bytes are not a protobuf message, or have too many parts, or contain invalid text."""
+    """The bytes are not a protobuf message, have too many parts, or contain invalid text."""
 
 
 def check_limits(  # noqa: C901 - one branch for each kind of a field, in one loop that must be fast
     data: bytes, *, parts: int = 60_000, numbers: int = 8_000_000
 ) -> None:
-    """Walk through the fields of an ONNX file. Raise Malformed if this fails or there are too many fields.
+    """Walk through the fields of an ONNX file. If this is impossible or there are too many fields, raise Malformed.
 
-    After parsing, each of the `parts` (messages and texts) takes about 100 bytes of memory, and each of the `numbers`
-    outside raw data takes 8.
+    `parts` limits the number of messages and texts, each of which takes about 100 bytes of memory after parsing.
+    `numbers` limits the count of numbers outside raw data, each of which takes 8 bytes.
     """
     waiting: list[tuple[int, int, Any]] = [(0, len(data), ModelProto.DESCRIPTOR)]
     seen = counted = 0

@@ -1,4 +1,4 @@
-"""The check whether a file is a safe and valid entry. The check takes milliseconds and does not run the file."""
+"""The check of whether a file is a safe and valid entry. It takes a few milliseconds and does not run the file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ BITS: dict[int, int] = {
     TensorProto.UINT64: 64, TensorProto.UINT32: 32, TensorProto.UINT16: 16, TensorProto.UINT8: 8, TensorProto.UINT4: 4,
     TensorProto.BOOL: 8,
 }  # fmt: skip
-RANK = 8  # the product of more sizes could have millions of digits
-DECLARED = 4000  # limit for constants, inputs, outputs, and tensors with a shape together
+RANK = 8  # limit for the dimensions of a tensor; the product of more sizes could have millions of digits
+DECLARED = 4000  # limit for the sum of constants, inputs, outputs, and tensors with a shape
 ATTRIBUTES = (
     AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.TENSOR,
     AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS,
@@ -43,7 +43,7 @@ class EntryRefused(ValueError):
 
 @dataclass(frozen=True)
 class Facts:
-    """The hash, size and composition of a valid entry."""
+    """The hash, the size and the composition of a valid entry."""
 
     sha256: str
     size: int
@@ -54,7 +54,7 @@ class Facts:
 
 
 def check(data: bytes, limits: EntryLimits | None = None) -> Facts:
-    """Return the facts of an entry. Raise EntryRefused, which says what to do, if the file is not safe or valid."""
+    """Return a description of an entry. If the file is not safe or valid, raise EntryRefused, which says what to do."""
     try:
         return _check(data, limits or EntryLimits())
     except EntryRefused:
@@ -132,12 +132,18 @@ def _check_versions(model: onnx.ModelProto) -> None:
 
 
 def _domain(item: Any) -> str:
-    """Return the domain of a node or an import. ONNX's own domain has two names; return the empty one for both."""
+    """Return the operator domain of a node or an import.
+
+    ONNX's own domain has two names. For both, return the empty one.
+    """
     return "" if item.domain == "ai.onnx" else str(item.domain)
 
 
 def check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
-    """Check nodes and constants, and return the number of weights."""
+    """Check the nodes and constants of a graph, and return its number of weights.
+
+    Raise EntryRefused if a check fails.
+    """
     if len(graph.node) > limits.nodes:
         raise EntryRefused(f"it has {number_of(len(graph.node), 'node')}; at most {limits.nodes} are allowed")
     declared = len(graph.initializer) + len(graph.input) + len(graph.output) + len(graph.value_info)
@@ -197,7 +203,7 @@ def _check_attribute(attribute: AttributeProto, limits: EntryLimits) -> int:
 
 
 def _check_tensor(tensor: TensorProto, limits: EntryLimits) -> int:
-    """Check one constant, and return how many numbers it holds."""
+    """Check one constant, and return the count of numbers that it holds."""
     name = _quoted(tensor.name)
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise EntryRefused(f"constant {name} is outside the file; use onnx.save(…, save_as_external_data=False)")
@@ -253,7 +259,7 @@ def _check_signature(graph: onnx.GraphProto) -> None:
 
 
 def _shape(value: Any) -> tuple[int, list[int]]:
-    """Return the element type and the sizes of a tensor. A size that is not fixed is 0."""
+    """Return the element type and the sizes of a tensor. The size 0 means that a size is not fixed."""
     kind = value.type.tensor_type
     return kind.elem_type, [dim.dim_value for dim in kind.shape.dim]
 

@@ -1,4 +1,7 @@
-"""A run of the measuring program in a fork, for a grade. A new interpreter would take longer than the measurement."""
+"""A way to run the measuring program in a forked process, which is used to grade notebooks.
+
+A new interpreter would take longer to start than the measurement takes.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from autograder.sandbox.zygote_client import Zygote
 
 
 def run_forked(stdin: bytes, limits: Limits) -> Finished:
-    """Run the measuring program in a separate sandbox, forked from a process that has loaded its libraries."""
-    if _zygote(os.getpid(), limits).process.poll() is not None:  # such as after running out of memory
+    """Run the measuring program in a separate sandbox, forked from a process that has loaded the libraries."""
+    if _zygote(os.getpid(), limits).process.poll() is not None:  # it may have run out of memory
         _zygote.cache_clear()
     sandbox = _zygote(os.getpid(), limits).fork()
     channel = Channel(sandbox.rpc, max_received=MAX_CLAIM)
@@ -35,7 +38,10 @@ def run_forked(stdin: bytes, limits: Limits) -> Finished:
 
 @cache
 def _zygote(process: int, limits: Limits) -> Zygote:
-    """Return the zygote of a process, which ends with this process. A forked process needs its own zygote."""
+    """Return the zygote of this process, from which sandboxes are forked. The zygote ends together with this process.
+
+    `process` is the ID of this process. A forked process has another ID, so it gets a zygote of its own.
+    """
     shown = {"/course/measure.py": PROGRAM, "/course/tinybench": Path(str(tinybench.__file__)).parent}
     zygote = Zygote(["measure", "tinybench.latency", "tinybench.course"], Mounts(shown), limits=limits)
     atexit.register(zygote.close)

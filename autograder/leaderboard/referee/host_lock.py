@@ -19,14 +19,14 @@ Progress = Callable[[str], object]
 
 @contextmanager
 def locked_host(progress: Progress = lambda text: None, name: str = NAME, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold the lock for measurements on this host, which all workers, leaderboards and users share.
+    """Hold this host's lock for measurements, which all workers, leaderboards and users share.
 
     Any user could hold the lock for ever, or create a lock file that others cannot open. So after `patience` seconds,
     or if the file cannot be opened, the block runs without the lock.
     """
     lock = FileLock(LOCKS / f"{name}.lock", mode=0o666)
     try:
-        with suppress(OSError):  # filelock's Timeout is one too
+        with suppress(OSError):  # filelock's Timeout is an OSError too
             _acquire(lock, progress, pace.wall(patience))
         yield
     finally:

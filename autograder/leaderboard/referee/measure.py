@@ -1,7 +1,7 @@
 """The program that the referee runs inside the sandbox. It reads one question as bytes and writes one answer as JSON.
 
-The program gets models and digits, but no labels: answers are compared outside. The sandbox contains this file and
-`tinybench`.
+The program receives models and digits, but no labels. The referee compares the answers with the labels outside the
+sandbox. The sandbox contains this file and `tinybench`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Unfit(Exception):
 
 
 def load(content: bytes) -> Model:
-    """Return a model as a function that maps digits to scores, on one thread."""
-    # The list of allowed operators has no custom ones, so the session gets none either.
+    """Load an ONNX model. Return a function that maps digits to scores and runs on one thread."""
+    # The list of allowed operators has no custom operators, so the session gets none either.
     session = new_session(content, OPTIONS)
     feed, scores = session.get_inputs()[0].name, session.get_outputs()[-1].name
     return lambda rows: session.run([scores], {feed: rows})[0]
@@ -50,7 +50,7 @@ def batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
 
 @contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Have the kernel kill this process after `seconds` of CPU time, as Python cannot interrupt the runtime."""
+    """Have the kernel kill this process after `seconds` of CPU time, because Python cannot interrupt ONNX Runtime."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     yield
@@ -58,10 +58,13 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 
 
 def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, **_: Any) -> dict[str, Any]:
-    """Classify all digits three times: twice in the same batches, once in others. Return labels and agreement."""
+    """Classify all digits three times: twice in the same batches, and once in other batches.
+
+    Return the labels, and the fraction of labels that stays the same in the other batches.
+    """
     rows = packed["rows"]
     with cpu_limit(start_seconds):
-        # The first call may do work that later calls need not repeat.
+        # The first call may do work that later calls do not have to repeat.
         run = load(packed["entry"].tobytes())
         run(rows[:batch])
 
@@ -99,7 +102,7 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
 
 
 def latency(packed: Any, batch: int, rounds: int, max_seconds: float | None = None, **_: Any) -> dict[str, Any]:
-    """Return the seconds of entry and baseline in shuffled rounds, on digits that change from call to call."""
+    """Return the seconds that entry and baseline take in shuffled rounds, on digits that change from call to call."""
     from tinybench.latency import measure_latencies
 
     stock = batches(packed["rows"], batch)
@@ -124,7 +127,10 @@ def latency(packed: Any, batch: int, rounds: int, max_seconds: float | None = No
 
 
 def briefly(packed: Any, batch: int, **how: Any) -> dict[str, Any]:
-    """Classify all digits, then time entry and baseline on them, in one process, as a grade needs."""
+    """Classify all digits, then time the entry and the baseline on the same digits, in a single process.
+
+    This is enough for a grade.
+    """
     return answers(packed, batch, **how) | latency(packed, batch, **how)
 
 
@@ -143,7 +149,10 @@ def touch_libraries() -> None:
 
 
 def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
-    """Return the bytes by which each stage's peak exceeds the memory of the new process before the first stage."""
+    """Return the bytes by which the peak of each stage exceeds the memory in use before the first stage.
+
+    The stages are loading the entry, the first call, the second call, and a steady state of twenty calls.
+    """
     from tinybench.memory import read_status, reset_peak
 
     stock = batches(packed["rows"], batch)
@@ -164,13 +173,13 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
     run = stage("load", lambda: load(entry))
     stage("first call", lambda: run(stock[0]))
     stage("second call", lambda: run(stock[1 % len(stock)]))
-    # `any` keeps no answers. Twenty answers would take more memory than a small model.
+    # `any` does not keep the answers. Twenty answers would take more memory than a small model.
     stage("steady", lambda: any(run(rows) is None for rows in random.choices(stock, k=20)))
     return stages
 
 
 def answered(content: bytes) -> str:
-    """Run the stage that a packed question names, and return its answer as JSON."""
+    """Run the function that a packed question names as its `stage`, and return the answer as JSON."""
     packed = np.load(io.BytesIO(content), allow_pickle=False)
     question = json.loads(packed["question"].tobytes())
     stages: dict[str, Callable[..., dict[str, Any]]] = {

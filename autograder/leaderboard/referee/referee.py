@@ -1,4 +1,4 @@
-"""The referee. It measures an entry alongside the baseline, inside the sandbox, and trusts no other numbers."""
+"""The referee. It measures an entry alongside the baseline, inside the sandbox, and trusts no other measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from autograder.sandbox.root import PROGRAM as PYTHON
 
 PROGRAM = Path(__file__).with_name("measure.py")
 PLACE = "/referee"
-# Memory is allocated in whole pages and arenas. For a small model, a few of them are more than a hundredth.
+# Memory is allocated in whole pages and arenas. For a small model, a few pages are more than a hundredth of its memory.
 MEMORY_FLOOR, MEMORY_GRAIN = 0.01, 4 * 4096
 MEASUREMENTS = 2  # the number of measurements before an entry that varies too much is refused
 OVERTIME = (-signal.SIGPROF, 128 + signal.SIGPROF)  # exit codes without and with the sandbox
@@ -63,12 +63,12 @@ def unconfined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
 
 
 def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.95) -> tuple[float, float, float]:
-    """Return the geometric mean of one ratio per process, and an interval for the result of another measurement.
+    """Return the geometric mean of one ratio per process, with an interval that predicts the result of another run.
 
-    The interval reaches at least `floor`, a fraction, to both sides, because the processes of one measurement do not
-    show how a host's load changes until the next one. Both measurements have errors, so the t interval of the mean is
-    widened by √2. Rounds of one process share its memory layout, so the interval comes from processes (Kalibera, Jones,
-    "Rigorous benchmarking in reasonable time", ISMM 2013).
+    The interval extends by at least the fraction `floor` to both sides, because the processes of one measurement do not
+    show how a host's load changes until the next measurement. The present and the next measurement both have errors, so
+    the t interval of the mean is widened by √2. All rounds of a process share its memory layout, so the interval is
+    computed from one ratio per process (Kalibera, Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
     """
     from scipy.special import stdtrit
 
@@ -80,7 +80,10 @@ def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.
 
 
 class Referee:
-    """A referee for the entries of one Olympics. `seed` generates the private digits. A rehearsal has none (None)."""
+    """A referee for the entries of one Olympics.
+
+    The private digits are generated from `seed`. A rehearsal uses no private digits: pass ``seed=None``.
+    """
 
     def __init__(self, olympics: Olympics, baseline: bytes, seed: int | None, run: RunProgram = confined) -> None:
         self.olympics, self.baseline, self.run = olympics, baseline, run
@@ -88,10 +91,10 @@ class Referee:
         self.private = None if seed is None else digits.private_split(olympics.task.private_rows, seed)
 
     def measure(self, data: bytes, progress: Progress = lambda text: None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Measure an entry that has passed `validate.check`. Return its scores, and every single measurement.
+        """Measure an entry that has passed `validate.check`. Return its scores, and all single measurements.
 
-        The scores are latency and memory as ratios to the baseline with intervals, the size, and for each split the
-        number of correct answers with the number of digits.
+        The scores are latency and memory as ratios to the baseline with intervals, the size, and, for each split of the
+        digits, the number of correct answers and the number of digits.
         """
         progress("waiting for the machine")
         with locked_host(progress):
@@ -138,7 +141,10 @@ class Referee:
         }
 
     def _varies(self, scores: Mapping[str, Any]) -> str:
-        """Return why a measurement is too imprecise, or "". With a wide interval, an entry would share any place."""
+        """Return why a measurement is too imprecise, or "" if it is not.
+
+        An entry with a wide interval would share any place.
+        """
         for name in ("latency", "memory"):
             value, lower, upper = scores[name]["ratio"]
             if upper / value > 1 + self.olympics.referee.widest:
@@ -158,9 +164,9 @@ class Referee:
         return labels, float(answer["agreement"])
 
     def briefly(self, data: bytes, rows: np.ndarray, max_seconds: float) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return the labels of `answers` and the timing of `measure_latency`, from one process on the same digits.
+        """Return the labels of `answers` and the timing of `measure_latency`, from one process and on the same digits.
 
-        The result suffices for a rough verdict. The timing takes at most `max_seconds` of the process' CPU time.
+        The result suffices for a rough verdict. The timing takes at most `max_seconds` of the process's CPU time.
         """
         how = {"rounds": self.olympics.referee.rounds, "max_seconds": pace.cpu(max_seconds)}
         answer, labels = self._read("briefly", data, rows, **how)
@@ -179,11 +185,14 @@ class Referee:
         return answer, labels
 
     def measure_latency(self, data: bytes) -> dict[str, Any]:
-        """Return the seconds of entry and baseline in shuffled rounds of one fresh process."""
+        """Return the seconds that entry and baseline take in shuffled rounds of one fresh process."""
         return self._ask("latency", data, self._fresh(), rounds=self.olympics.referee.rounds)
 
     def _measure_accuracy(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
-        """Return correct counts on both splits, and the agreement. Why a private split fails stays secret."""
+        """Return the number of correct answers on each split, and the agreement between batches.
+
+        If an entry fails on the private split, the reason stays secret.
+        """
         images, truth = self.public
         labels, agreement = self.answers(data, images)
         counted = {"public": (int((labels == truth).sum()), len(truth))}
@@ -197,18 +206,24 @@ class Referee:
         return counted, agreement
 
     def _fresh(self) -> np.ndarray:
-        """Return new digits for timing and memory, which an entry cannot recognise or tell from the private ones."""
+        """Return new digits for timing and memory.
+
+        An entry cannot recognise them, or distinguish them from private digits.
+        """
         return digits.fresh_digits(8 * self.olympics.task.batch)[0]
 
     def measure_memory(self, data: bytes) -> dict[str, dict[str, int]]:
-        """Return the memory stages of entry and baseline, each measured in a separate process, in random order."""
+        """Return the memory that each stage takes, for entry and baseline.
+
+        The two models are measured in separate processes, in random order.
+        """
         models = [("entry", data), ("baseline", self.baseline)]
         random.shuffle(models)
         rows, tiny = self._fresh(), digits.tiny_model()
         return {name: self._ask("memory", content, rows, tiny) for name, content in models}
 
     def _ask(self, stage: str, data: bytes, rows: np.ndarray, tiny: bytes = b"", **more: Any) -> dict[str, Any]:
-        """Send one question to the measuring program, and return its answer. Raise EntryRefused if the entry fails."""
+        """Send one question to the measuring program and return its answer. If the entry fails, raise EntryRefused."""
         limits = self.olympics.limits
         question = json.dumps({"stage": stage, "batch": self.olympics.task.batch, **more}).encode()
         contents = {"entry": data, "baseline": self.baseline, "tiny": tiny, "question": question}
@@ -218,7 +233,7 @@ class Referee:
         memory = int(limits.memory_mb * 2**20)
         confines = bubblewrap.Limits(
             memory=memory,
-            address_space=memory + 4 * 2**30,  # room for libraries and reserved ranges; `memory` limits use
+            address_space=memory + 4 * 2**30,  # space for libraries and reserved ranges; `memory` limits actual use
             cpu_seconds=math.ceil(limits.seconds),
             wall_seconds=2 * limits.seconds,
             niceness=0,  # normal priority, because the program is timed
@@ -247,5 +262,5 @@ def _answer(finished: bubblewrap.Finished, limits: EntryLimits) -> dict[str, Any
 
 
 def median_ratio(seconds: Mapping[str, Sequence[float]]) -> float:
-    """Return the median ratio of entry to baseline over the rounds of `Referee.measure_latency`."""
+    """Return the median, over the rounds of `Referee.measure_latency`, of the ratio of entry to baseline."""
     return statistics.median(a / b for a, b in zip(seconds["entry"], seconds["baseline"], strict=True))

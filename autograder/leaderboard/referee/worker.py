@@ -1,4 +1,4 @@
-"""The worker. It takes entries from the queue one by one, and the referee measures them."""
+"""The worker. It takes entries from the queue one by one, and has the referee measure them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Measure = Callable[[bytes, Progress], tuple[dict[str, Any], dict[str, Any]]]
 
 
 class LeaseLost(Exception):
-    """Another worker has this job now, because the lease had expired."""
+    """The lease on a job expired, and another worker has taken over the job."""
 
 
 def check_baseline(store: Store, olympics: Olympics) -> None:
-    """Raise ValueError if the baseline of this database is not the one in the events file."""
+    """Raise ValueError if the baseline of this database differs from the baseline in the events file."""
     known = store.setting(RECIPE)
     if known and known != _recipe(olympics):
         raise ValueError(
@@ -50,7 +50,7 @@ def _recipe(olympics: Olympics) -> bytes:
 
 
 def make_referee(store: Store, olympics: Olympics) -> Referee:
-    """Return the referee with the baseline and the private seed of this database."""
+    """Return a referee that uses the baseline and the private seed of this database."""
     check_baseline(store, olympics)
     store.setting(RECIPE, lambda: _recipe(olympics))
     baseline = store.setting("baseline", lambda: digits.train_baseline(olympics.baseline))
@@ -58,9 +58,10 @@ def make_referee(store: Store, olympics: Olympics) -> Referee:
 
 
 def work(store: Store, measure: Measure, *, stop: threading.Event, idle: bool = True, name: str = "") -> int:
-    """Measure entries until `stop` is set or, unless `idle`, none is left. Return the number of finished entries.
+    """Measure entries until `stop` is set. Return the number of finished entries.
 
-    `name` appears in the history of entries. The default consists of the host's name and the process ID.
+    With ``idle=False``, also stop when no entry is left. `name` appears in the history of entries. The default consists
+    of the host's name and the process ID.
     """
     name = name or f"{socket.gethostname()}:{os.getpid()}"
     ended = 0
@@ -76,7 +77,7 @@ def work(store: Store, measure: Measure, *, stop: threading.Event, idle: bool = 
 
 
 def _measure(store: Store, job: Job, measure: Measure) -> bool:
-    """Measure one entry and write the result. Return False if another worker has the job by then."""
+    """Measure one entry and write the result. Return False if another worker has taken over the job meanwhile."""
     done = threading.Event()
 
     def keep_lease() -> None:
@@ -108,7 +109,7 @@ def _measure(store: Store, job: Job, measure: Measure) -> bool:
 
 
 def run_worker(database: str, olympics: Olympics) -> None:
-    """Run a worker until it is interrupted. The entry that it is measuring then goes back to the queue."""
+    """Run a worker until it is interrupted. An entry that is being measured then goes back to the queue."""
     available()
     store = Store(database)
     check_baseline(store, olympics)
@@ -116,7 +117,7 @@ def run_worker(database: str, olympics: Olympics) -> None:
     referee = cache(lambda: make_referee(store, olympics))
 
     def measure(data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
-        if not referee.cache_info().currsize:  # at the first entry, so that the pages start at once
+        if not referee.cache_info().currsize:  # prepared at the first entry, so that the pages start at once
             progress("preparing baseline and digits")
         return referee().measure(data, progress)
 

@@ -1,4 +1,4 @@
-"""The clock for deadlines and quotas. Setting the system's clock does not change it, and is logged."""
+"""The clock for deadlines and quotas. A jump of the system's clock does not affect this clock, and is logged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _said: dict[str, float] = {}
 
 
 class SteadyClock:
-    """The system's clock without its jumps.
+    """A clock that follows the system's clock, but ignores its jumps.
 
     After a jump, this clock logs an error and continues as if there were no jump, until the program starts again.
     `wall` returns seconds since 1970. `steady` returns seconds since any fixed moment, including time in which the
@@ -30,7 +30,7 @@ class SteadyClock:
         self.apart = wall() - steady()
 
     def __call__(self) -> float:
-        """Return seconds since 1970. If the wall clock jumped, go on with the steady clock and log an error."""
+        """Return seconds since 1970. If the wall clock has jumped, continue with the steady clock and log an error."""
         wall, expected = self.wall(), self.steady() + self.apart
         if abs(wall - expected) > JUMP:
             alarm(
@@ -42,8 +42,8 @@ class SteadyClock:
 
 
 def alarm(text: str) -> None:
-    """Log an error, but the same kind of error at most once a minute."""
-    now, kind = time.monotonic(), text[:20]  # only times follow, which differ
+    """Log an error, but log errors of the same kind at most once a minute."""
+    now, kind = time.monotonic(), text[:20]  # the rest holds times, which differ between errors of the same kind
     if now - _said.get(kind, float("-inf")) > 60:
         _said[kind] = now
         logging.getLogger(__name__).error("%s", text)

@@ -16,7 +16,8 @@ PATIENCE = 30  # seconds that SQLite waits for a lock
 def open_database(url: str) -> Engine:
     """Connect to a database such as ``sqlite:///course/leaderboard.db`` and bring its tables up to date.
 
-    Raise ValueError with the reason if SQLAlchemy does not understand the address, or the database cannot be opened.
+    If SQLAlchemy does not understand the address, or if the database cannot be opened, raise ValueError with the
+    reason.
     """
     try:
         engine = create_engine(url, pool_pre_ping=True)

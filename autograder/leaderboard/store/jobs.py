@@ -1,6 +1,6 @@
-"""The job queue. A worker claims an entry, holds the entry by a lease, and each entry ends exactly once.
+"""The job queue. A worker claims an entry, and keeps it by renewing a lease. Each entry is finished exactly once.
 
-This is a table instead of a queue library, because entry, state and result have to change in one transaction, on
+The queue is a table instead of a queue library, because entry, state and result have to change in one transaction, on
 SQLite and on PostgreSQL.
 """
 
@@ -34,7 +34,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Job:
-    """An entry that a worker has claimed. A later attempt by any worker makes this one invalid."""
+    """An entry that a worker has claimed. A later attempt by any worker makes this job invalid."""
 
     entry_id: int
     event: str
@@ -44,17 +44,21 @@ class Job:
 
 
 def _last_served() -> Any:
-    """Return a SQL query for the number of the history line at which a job's student was last served, 0 if never."""
+    """Return a SQL subquery that tells when the student of a job was last served.
+
+    Its result is the number of the history line, or 0 if the student was never served.
+    """
     theirs = jobs.alias()
     query = select(func.coalesce(func.max(history.c.id), 0)).join(theirs, theirs.c.entry_id == history.c.entry_id)
     return query.where(theirs.c.student_id == jobs.c.student_id, history.c.what == TAKEN_UP).scalar_subquery()
 
 
 def claim(store: Store, worker: str) -> Job | None:
-    """Claim the next entry, or return None: a waiting entry, or one whose worker has not renewed for `LEASE` seconds.
+    """Claim the next entry and return it as a job, or return None if there is none.
 
-    Students take turns. No two workers get the same entry: PostgreSQL skips rows that another transaction has locked,
-    and SQLite allows only one writing transaction at a time.
+    The next entry is a waiting one, or one whose worker has not renewed the lease for `LEASE` seconds. Students take
+    turns. No two workers get the same entry: PostgreSQL skips rows that another transaction has locked, and SQLite
+    allows only one writing transaction at a time.
     """
     now = store.clock()
     # A lease far in the future dates from before the clock was set back.
@@ -82,7 +86,7 @@ def claim(store: Store, worker: str) -> Job | None:
 
 
 def ahead(store: Store, entry_id: int) -> int:
-    """Return the number of entries that will be measured before a waiting entry if no new entries arrive."""
+    """Return the number of entries that will be measured before a waiting entry, if no new entries arrive."""
     running = select(func.count()).select_from(jobs).where(jobs.c.state == RUNNING)
     queued = select(jobs.c.entry_id, jobs.c.student_id, _last_served().label("served"))
     with store.engine.begin() as connection:
@@ -107,21 +111,24 @@ def _changed(store: Store, job: Job, **values: Any) -> Iterator[Connection | Non
 
 
 def renew(store: Store, job: Job, progress: str | None = None) -> bool:
-    """Renew the lease, and store the worker's progress. Return False if the worker no longer has the job."""
+    """Renew the lease on a job, and store the worker's progress. Return False if the worker no longer has the job."""
     values: dict[str, Any] = {"progress": progress} if progress else {}
     with _changed(store, job, lease=store.clock() + LEASE, **values) as connection:
         return connection is not None
 
 
 def put_back(store: Store, job: Job) -> None:
-    """Return the job to the queue, where any worker can claim it at once. This attempt does not count."""
+    """Return a job to the queue, where any worker can claim it at once. The interrupted attempt does not count."""
     with _changed(store, job, state=QUEUED, attempt=job.attempt - 1, progress="", lease=0.0) as connection:
         if connection:
             store.note(connection, job.entry_id, "put back", f"by {job.worker}, which was stopped")
 
 
 def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, Any]) -> bool:
-    """Write the scores and the evidence. If the worker no longer has the job, write nothing and return False."""
+    """Write the scores and the evidence of an entry.
+
+    If the worker no longer has the job, write nothing and return False.
+    """
     with _changed(store, job, state=MEASURED, progress="") as connection:
         if connection:
             connection.execute(results.insert().values(entry_id=job.entry_id, scores=scores, evidence=evidence))
@@ -130,7 +137,10 @@ def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, A
 
 
 def refuse(store: Store, job: Job, reason: str, counts: bool = False) -> bool:
-    """Write why an entry is refused, and whether it counts against the quota. Return the same as `finish`."""
+    """Write why an entry is refused, and whether it counts against the quota.
+
+    If the worker no longer has the job, write nothing and return False.
+    """
     with _changed(store, job, state=REFUSED, progress="") as connection:
         if connection:
             store.note(connection, job.entry_id, "refused", reason)

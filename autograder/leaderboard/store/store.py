@@ -1,4 +1,4 @@
-"""The leaderboard's stored data: students, entries, results, and each entry's history. `jobs` has the queue."""
+"""The leaderboard's stored data: students, entries, results, and each entry's history. The queue is in `jobs`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # the entry check takes long to import
     from autograder.leaderboard.settings import Quota
 
 DAY = 86_400
-TRUSTED = "clock trusted since"  # setting with the number of the line of history after which times count
+TRUSTED = "clock trusted since"  # a setting: the number of the history line after which times count
 
 
 class NotAllowed(Exception):
@@ -83,7 +83,10 @@ class Store:
         self.engine.dispose()
 
     def _now(self, connection: Connection) -> float:
-        """Return the current time, or that of the last history line if later. Setting a clock back gains nothing."""
+        """Return the current time or, if later, the time of the last history line.
+
+        So setting a clock back gains nothing.
+        """
         now, last = self.clock(), self._last(connection)
         if last > now + JUMP:
             alarm(
@@ -104,7 +107,10 @@ class Store:
             return self._last(connection)
 
     def trust_clock(self) -> None:
-        """Trust this machine's clock again. Ignore the times of past entries, at which the clock was ahead."""
+        """Trust this machine's clock again.
+
+        Ignore the times of all history lines so far, because the clock was ahead then.
+        """
         with writing(self.engine) as connection:
             latest = connection.scalar(select(func.max(history.c.id))) or 0
             connection.execute(settings.delete().where(settings.c.name == TRUSTED))
@@ -121,7 +127,10 @@ class Store:
         connection.execute(history.insert().values(entry_id=entry_id, stamp=stamp, what=what, detail=detail))
 
     def setting(self, name: str, make: Callable[[], bytes] | None = None) -> bytes:
-        """Return a value that is made once for all servers and workers, or b"" if it is missing without `make`."""
+        """Return a value that all servers and workers share. If it is missing, `make` creates it, once for all of them.
+
+        If the value is missing and there is no `make`, return an empty value.
+        """
         query = select(settings.c.value).where(settings.c.name == name)
         rows = self._rows(query)
         if not rows and make:
@@ -174,9 +183,10 @@ class Store:
         deadline: datetime | None = None,
         arrived: float | None = None,
     ) -> int:
-        """Queue a checked file for measurement, and return the entry's number. Raise `NotAllowed` or a subclass of it.
+        """Queue a checked file for measurement, and return the entry's number.
 
-        The deadline is compared with the time `arrived` at which the upload began, by default now.
+        If the file may not be entered, raise `NotAllowed` or a subclass of it. The deadline is compared with the time
+        `arrived` at which the upload began, by default now.
         """
         with writing(self.engine) as connection:
             # Lock the student's row. Otherwise two entries at once could both pass the quota.
@@ -207,7 +217,7 @@ class Store:
                 raise Conflict("this very file has just been entered; change the model, then enter it again") from None
 
     def _used(self, connection: Connection, student: Student, event: str) -> int:
-        """Return how many entries to an event the student has used of today's quota."""
+        """Return the number of a student's entries to an event that count against the quota of today."""
         today = int(self._now(connection) // DAY)
         todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == today)
         counted = exists().where(history.c.entry_id == jobs.c.entry_id, history.c.what == COUNTED)
@@ -237,12 +247,12 @@ class Store:
             return list(connection.execute(query))
 
     def content(self, sha256: str) -> bytes:
-        """Return the bytes of an entered file by its hash, or b"" if there is none."""
+        """Return the bytes of the entered file with this hash, or b"" if there is none."""
         rows = self._rows(select(files.c.content).where(files.c.sha256 == sha256))
         return bytes(rows[0].content) if rows else b""
 
     def version(self) -> int:
-        """Return a number that grows with every line of history. Pages with a smaller number are out of date."""
+        """Return a number that grows with every line of history. A page made at a smaller number is out of date."""
         return int(self._rows(select(func.max(history.c.id)))[0][0] or 0)
 
     def measured(self) -> list[Row[Any]]:

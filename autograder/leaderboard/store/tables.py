@@ -1,7 +1,7 @@
 """The tables of the leaderboard, as they are after the last migration.
 
-The tables of past events (entries, results, history) are append-only, which triggers of the database enforce. The table
-of work (jobs) changes. Only this table states whether an entry waits, runs, or has ended.
+The tables that record the past (entries, results, history) are append-only, which triggers of the database enforce. The
+table of work (jobs) changes. Only this table states whether an entry waits, runs, or has ended.
 """
 
 from __future__ import annotations

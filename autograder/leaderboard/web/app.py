@@ -98,7 +98,7 @@ def _is_api(request: Request) -> bool:
 
 
 def _add_errors(app: FastAPI, page: Render) -> None:
-    """Add handlers that answer errors with a page, or with JSON in the API."""
+    """Add handlers that answer errors with a page, or with JSON if the request was to the API."""
 
     @app.exception_handler(RequestValidationError)
     async def no_such_address(request: Request, error: RequestValidationError) -> Response:
@@ -154,7 +154,10 @@ def _add_entries(app: FastAPI, store: Store, board: Board, page: Render) -> None
 
     @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
     def entry_now(request: Request, entry_id: EntryId) -> Response:
-        """Return the changing part of an entry's page, or 204 if it is unchanged. A waiting page polls every second."""
+        """Return the changing part of an entry's page, or 204 if it is unchanged.
+
+        While an entry waits or runs, its page requests this part every second.
+        """
         context = _entry_context(store, board, entry_id)
         found = context["entry"]
         if request.query_params.get("seen") == f"{found.state}-{found.progress}-{context['ahead']}":
@@ -246,7 +249,7 @@ def _entry_context(store: Store, board: Board, entry_id: int) -> dict[str, Any]:
 
 
 def _rows_of_page(event: Event, ranked: Standings, number: str) -> dict[str, Any]:
-    """Return the rows of one page of the standings, and the scale for drawing their intervals."""
+    """Return the rows on one page of the standings, and the scale on which their intervals are drawn."""
     current = max(1, int(number)) if PAGE.fullmatch(number) else 1
     pages = max(1, -(-len(ranked.places) // ROWS))
     if current > pages:
@@ -259,12 +262,15 @@ def _rows_of_page(event: Event, ranked: Standings, number: str) -> dict[str, Any
 
 
 def _root(request: Request) -> str:
-    """Return the path of the first page. The cookie is limited to it, so other applications on the host get none."""
+    """Return the path of the home page.
+
+    The cookie is limited to this path, so that other applications do not get it.
+    """
     return request.url_for("home").path
 
 
 def _see_other(request: Request, name: str, **parts: Any) -> RedirectResponse:
-    """Redirect by a relative address, because only some proxies add their prefix to an absolute one."""
+    """Return a redirect to a relative address, because only some proxies add their prefix to an absolute one."""
     target = request.url_for(name, **parts).path
     address = posixpath.relpath(target, posixpath.dirname(request.url.path)) + "/" * target.endswith("/")
     return RedirectResponse(address, status_code=303)

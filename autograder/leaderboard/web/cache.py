@@ -22,7 +22,7 @@ MOST = 512
 
 
 class Page(NamedTuple):
-    """A rendered page, and the answer 304 for a browser that has the page already."""
+    """A rendered page, and the response 304 for a browser that has the page already."""
 
     etag: bytes
     whole: Response
@@ -30,7 +30,7 @@ class Page(NamedTuple):
 
 
 class PageCache:
-    """A cache of the pages that are the same for everybody. It is cleared when the value of `state` changes."""
+    """A cache of the pages that are the same for everybody. The cache is cleared when the value of `state` changes."""
 
     def __init__(self, app: ASGIApp, state: Callable[[], Any]) -> None:
         self.app, self.state = app, state

@@ -1,4 +1,4 @@
-"""The server's handling of connections: idle ones are closed, and many may be open at once."""
+"""The server's handling of connections. Idle connections are closed, and many connections may be open at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ RESERVED = 100  # open files for databases, logs and uploads
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """A protocol that closes a connection if no complete request head arrives in time. uvicorn would wait for ever."""
+    """A protocol that closes a connection if no complete request head arrives in time.
+
+    uvicorn's own protocol would wait for ever.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout for the first request of a connection."""

@@ -19,7 +19,7 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 ]  # fmt: skip
-SHORT = 4096  # the maximum bytes of a form with a token
+SHORT = 4096  # the maximum size in bytes of a form with a token
 # jupyter-server-proxy sends the prefix that it has removed in one of these headers.
 PREFIX_HEADERS = (b"x-forwarded-prefix", b"x-forwarded-context", b"x-proxycontextpath")
 PREFIX = re.compile(rb"(/[\w.~@+-]+)+")
@@ -80,7 +80,7 @@ def check_declared_size(request: Request, most: int) -> None:
 
 
 def check_short_form(request: Request) -> None:
-    """Refuse a form that is larger than a token needs, or that does not declare its size."""
+    """Refuse a form that is larger than necessary for a token, or that does not declare its size."""
     declared = request.headers.get("content-length", "")
     if not declared.isdecimal() or int(declared) > SHORT:
         raise HTTPException(413, "this is no token: it is too long")
@@ -89,7 +89,7 @@ def check_short_form(request: Request) -> None:
 def check_same_site(request: Request) -> None:
     """Refuse a form that a page of another site sends with this browser's cookie."""
     site = request.headers.get("sec-fetch-site")
-    if site is None:  # sent only over https or to this machine; every form has an origin
+    if site is None:  # browsers send this header only over https or to this machine, but every form has an origin
         host = urlsplit(request.headers.get("origin", "")).netloc
         own = host and host in (request.headers.get("host"), request.headers.get("x-forwarded-host"))
     else:

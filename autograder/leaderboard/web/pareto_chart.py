@@ -22,7 +22,7 @@ class Tick(NamedTuple):
 
 
 class Point(NamedTuple):
-    """An entry's place in the drawing, and whether the entry is on the frontier."""
+    """An entry's position in the drawing, and whether the entry is on the Pareto frontier."""
 
     x: float
     y: float
@@ -48,7 +48,10 @@ class Chart:
 
 
 def lay_out(entries: Sequence[Entry]) -> Chart | None:
-    """Return the chart of measured entries, or None without entries. The frontier comes last, so it is drawn on top."""
+    """Return the chart of the measured entries, or None if there are no entries.
+
+    The points of the Pareto frontier come last, so that they are drawn on top.
+    """
     if not entries:
         return None
     latencies, accuracies = [entry.latency.value for entry in entries], [entry.public.value for entry in entries]
@@ -77,7 +80,7 @@ def lay_out(entries: Sequence[Entry]) -> Chart | None:
 
 
 def _ratios(low: float, high: float) -> list[float]:
-    """Return round ratios within the range: the finest series that has at most eight."""
+    """Return round ratios between `low` and `high`, from the finest series that has at most eight in this range."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ratios = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]

@@ -1,4 +1,4 @@
-"""The reception of uploads: the sender is identified, the size is limited, and valid files become entries."""
+"""The reception of uploads. The sender is identified, the size is limited, and valid files become entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autograder.leaderboard.web.middleware import RateLimit, check_declared_size
 
 EntryId = Annotated[int, Path(ge=1, le=2**31 - 1)]  # the range of a database's integers
 COOKIE = "tinybench_token"
-AT_ONCE = 4  # files in memory while they are checked; arriving files are in temporary files
+AT_ONCE = 4  # files that are checked in memory at the same time; files that still arrive are in temporary files
 SPOOLED = 2**20
 UPLOAD_SECONDS = 120
 OVERHEAD = 64 * 1024  # bytes that a form adds to its file
@@ -37,7 +37,7 @@ class Uploads:
         self.upload_rate, self.failure_rate = RateLimit(20), RateLimit(30)
 
     async def student(self, request: Request, token: str | None = None) -> Student:
-        """Return the sender of a request, by token or cookie. Raise 401, or 429 after too many wrong tokens."""
+        """Return the sender of a request, by token or cookie. Raise error 401, or 429 after too many wrong tokens."""
         if token is None:
             token = request.cookies.get(COOKIE, "")
         try:
@@ -81,7 +81,7 @@ class Uploads:
                 await form.close()
 
     async def receive_body(self, request: Request, student: Student, event: str, name: str) -> int:
-        """Receive a file that is the whole body, and return the number of the queued or refused entry."""
+        """Receive a file sent as the whole request body, and return the number of the queued or refused entry."""
         with self._one_upload(request, student), SpooledTemporaryFile(SPOOLED) as file:
             arrived = await run_in_threadpool(self.store.now)
             upload, size = UploadFile(file), 0  # type: ignore[arg-type]

@@ -19,9 +19,10 @@ MAP_FIXED = 16
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 
 NOBODY = 65534
-EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # an empty folder and an empty file that cover others
-# Files of /proc that stay, besides processes and links. Without swap counts in vmstat, psutil warns and continues.
-PROC_STILL = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"}  # a submission reads copies made at the start
+EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # an empty folder and an empty file, mounted over what is hidden
+# Files of /proc that stay visible, besides processes and links. vmstat does not stay: without its swap counts, psutil
+# warns and continues.
+PROC_STILL = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"}  # a submission reads copies made at start
 PROC_KEPT = {"version", "filesystems", *PROC_STILL}
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -45,7 +46,7 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
 
 
 def uncovered(folder: str = "/proc") -> list[tuple[str, bool]]:
-    """Return the entries of /proc about the whole machine that are to be hidden, and whether each is a folder.
+    """Return the entries of /proc about the whole machine that must be hidden, and whether each is a folder.
 
     Only the files that psutil and measurements need stay visible. Any other counter of the machine's events could be
     used as a covert channel.
@@ -58,8 +59,9 @@ def uncovered(folder: str = "/proc") -> list[tuple[str, bool]]:
 def part_with_parent(*kept: int) -> None:
     """Stop sharing open files and memory with the parent process, except for the file descriptors `kept`.
 
-    A library may have opened or mapped a file before the fork, so one fork could write what the next one reads. An
-    inherited descriptor becomes the null device, because the library may still use its number.
+    A library may have opened or mapped a file before the fork. Then one fork could write to the file, and the next fork
+    could read it. An inherited descriptor is replaced with the null device, because the library may still use its
+    number.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for name in os.listdir("/proc/self/fd"):
@@ -79,7 +81,7 @@ def part_with_parent(*kept: int) -> None:
 
 
 def _make_private(start: int, end: int, readable: bool) -> None:
-    """Replace a shared memory mapping by a private copy of its content."""
+    """Replace a shared memory mapping with a private copy of its content."""
     content = ctypes.string_at(start, end - start) if readable else b""
     options = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED
     _libc.mmap.restype = ctypes.c_void_p
@@ -90,7 +92,7 @@ def _make_private(start: int, end: int, readable: bool) -> None:
 
 
 def map_user(inner: int, user: int, group: int) -> None:
-    """Map one outer user and group to `inner` in the user namespace just created, and map no other user."""
+    """Map one outer user and group to `inner` in the user namespace that was just created. Map no other user."""
     Path("/proc/self/setgroups").write_text("deny", encoding="utf-8")
     Path("/proc/self/uid_map").write_text(f"{inner} {user} 1", encoding="utf-8")
     Path("/proc/self/gid_map").write_text(f"{inner} {group} 1", encoding="utf-8")
@@ -117,7 +119,7 @@ def die_with_parent() -> None:
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """Set the soft and hard resource limits, given by their names in `resource`."""
+    """Set the soft and hard resource limits, which are keyed by their names in `resource`."""
     import resource  # missing on Windows, where the students' commands must still run
 
     for name, value in {**limits, "CORE": 0, "MEMLOCK": 0, "MSGQUEUE": 0, "SIGPENDING": 64}.items():
@@ -128,11 +130,11 @@ def set_limits(limits: dict[str, int]) -> None:
 
 
 def tree_memory(pid: int, most: float = math.inf) -> int:
-    """Return the bytes of memory that a process and its descendants hold, shared memory included.
+    """Return the bytes of memory that a process and its descendants hold, including shared memory.
 
-    This runs twenty times a second without psutil, which would search every process of the machine for the children.
-    Memory that several processes share is counted once only if the sum exceeds `most`, because the kernel takes longer
-    to compute each share.
+    This function is called twenty times a second. So it does not use psutil, which would search all processes of the
+    machine for the children. Memory that several processes share is first counted in full for each of them. It is
+    divided among them only if the sum exceeds `most`, because the kernel takes longer to compute these parts.
     """
     own, shared, waiting = 0, dict[str, int](), [pid]
     while waiting:
@@ -160,5 +162,5 @@ def tree_memory(pid: int, most: float = math.inf) -> int:
 
 
 def _field(lines: list[str], name: str) -> int:
-    """Return a field of a file under /proc in bytes. The file gives it in kB."""
+    """Return the value of a field in a file under /proc, converted from kB to bytes."""
     return sum(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024

@@ -1,8 +1,8 @@
-"""A program that builds a module of a student's package or runs the public tests on it. Its report can be forged.
+"""A program that builds a module of a student's package, or runs the public tests on it.
 
-The report goes to the original standard output, which is hidden from the student's code, and follows a secret that was
-read before that code started. This prevents accidental mix-ups, but does not stop code that looks for the output or the
-secret.
+The student's code can forge the report. The report goes to the original standard output, which is hidden from the
+student's code, and follows a secret that was read before that code started. This prevents accidental mix-ups, but does
+not stop code that looks for the output or the secret.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(task: str, name: str) -> None:
 
 
 def build(name: str, content: bytes) -> dict[str, Any]:
-    """Return the sources of the modules that a student's notebook exports, by name, or the reason why it fails."""
+    """Return the sources of the modules that a student's notebook exports, by name, or the reason why this fails."""
     from autograder.course.module_build import build_module
 
     notebook, package = Path(f"/tmp/{name}.ipynb"), Path("/tmp/package")

@@ -1,7 +1,7 @@
-"""A program that lists what a sandbox wrongly exposes. It runs inside, with a submission's mounts, before grading.
+"""A program that runs inside a sandbox before grading, and lists what the sandbox wrongly exposes.
 
-The probe checks the names of all files. It reads the content only of files that have the name of a forbidden file, or
-lie outside the library folders (`LIBRARIES`).
+The sandbox has the mounts of a submission. The program checks the names of all files. It reads the content only of
+files that have the name of a forbidden file, or lie outside the library folders (`LIBRARIES`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ABOUT = ("mountinfo", "environ", "cmdline")
 def findings(question: dict[str, Any]) -> Iterator[str]:
     """Yield a line for everything inside the sandbox that must not be visible there.
 
-    `question` holds what is forbidden: `modules` that can be imported, `names` of files, `files` as digests of their
-    contents by file name, `paths` of the host, and `texts` by a description of each.
+    `question` lists what is forbidden: `modules` that must not be importable, `names` of files, `files` as digests of
+    their contents by file name, `paths` of the host, and `texts`, each keyed by a description.
     """
     for name in question["modules"]:
         if spec := find_spec(name):

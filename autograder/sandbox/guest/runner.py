@@ -1,4 +1,4 @@
-"""The part of the sandbox that runs one submission's cells and answers the grader's requests about their objects.
+"""The code inside the sandbox that runs the cells of one submission and answers the grader's requests.
 
 From the first cell on, this code shares its interpreter with the student's code. So its answers are claims, not facts.
 """
@@ -42,7 +42,7 @@ class Outputs:
         self.text_left, self.images_left = MAX_TEXT, MAX_IMAGES
 
     def stream(self, name: str, text: str) -> None:
-        """Keep printed text, cut at the limit."""
+        """Store printed text, cut at the limit."""
         text = text[: max(0, self.text_left)]
         self.text_left -= len(text)
         if self.items and self.items[-1].get("name") == name:
@@ -51,7 +51,7 @@ class Outputs:
             self.items.append({"output_type": "stream", "name": name, "text": text})
 
     def display(self, data: dict[str, Any]) -> None:
-        """Keep a displayed object. The limit for images is larger than the limit for text."""
+        """Store a displayed object. The limit for images is larger than the limit for text."""
         texts = {kind: str(value) for kind, value in data.items()}
         size = sum(map(len, texts.values()))
         if len(self.items) < 100 and size <= self.images_left:
@@ -123,7 +123,10 @@ class TooSlow(Exception):
 
 @contextmanager
 def time_limit(seconds: float, channel: Channel) -> Iterator[None]:
-    """Interrupt code after `seconds` of CPU time, not during a message. The grader kills code that ignores this."""
+    """Interrupt the block after `seconds` of CPU time, but not while a message is sent or received.
+
+    Code can ignore the interrupt. Then the grader kills the sandbox.
+    """
 
     def stop(*_: Any) -> None:
         if channel.busy:
@@ -159,7 +162,7 @@ def run_cell(shell: InteractiveShell, source: str) -> tuple[list[dict[str, Any]]
 
 
 class GuestEndpoint(Endpoint):
-    """An endpoint that limits the CPU time of each answer."""
+    """An endpoint that limits the CPU time for answering a request."""
 
     def __init__(self, channel: Channel, seconds: float) -> None:
         super().__init__(channel)
@@ -173,7 +176,7 @@ class GuestEndpoint(Endpoint):
 
 
 class Runner:
-    """The methods that the grader may call on a submission."""
+    """The methods that the grader may call to run and inspect a submission."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
@@ -183,9 +186,11 @@ class Runner:
         return run_cell(self._shell, source)
 
     def visible(self, source: str, modules: list[str], reference: bytes, pieces: list[str]) -> Any:
-        """Run the visible part of a check cell. Its `graft` also takes the judged `pieces` from the student.
+        """Run the visible part of a graded cell.
 
-        `reference` is the code of all `modules` that the notebook builds, joined under the name of the last one.
+        The cell may call `graft` to put code from the submission into a module. During this run, `graft` also puts in
+        the `pieces` that are judged: functions, classes or methods. `reference` is the code of all `modules` that the
+        notebook builds, joined under the name of the last one.
         """
         original = course.graft
         _install(modules[-1], reference)
@@ -200,11 +205,11 @@ class Runner:
             course.graft = self._shell.user_ns["graft"] = original
 
     def names(self) -> Any:
-        """Return the names that the submission defined, as attributes of one object."""
+        """Return the names that the submission defined, as attributes of a single object."""
         return types.SimpleNamespace(**self._shell.user_ns)
 
     def graft(self, module: str, reference: bytes, pieces: list[str]) -> Any:
-        """Return the reference module with the given pieces replaced by the submission's."""
+        """Return the reference module, in which the submission's versions replace the given pieces."""
         _install(module, reference)
         return course.graft(module, self._shell.user_ns, *pieces)
 

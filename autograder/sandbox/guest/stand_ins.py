@@ -1,4 +1,7 @@
-"""Replacements for calls that the system-call filter blocks: locks between processes, load averages, memory size."""
+"""Replacements for blocked system calls: locks between processes, load averages, and the size of the memory.
+
+The system-call filter blocks the originals.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ LONGEST_PAUSE = 0.005
 
 
 def install() -> None:
-    """Install the replacements. Call this before other libraries are loaded, because they keep copies of the calls."""
+    """Install the replacements.
+
+    Call this before other libraries are loaded, because they keep references to the originals.
+    """
     _wait_by_asking()
     os.getloadavg = _load_averages
     known = os.sysconf

@@ -59,7 +59,10 @@ ALLOW, NOTHING = -1, 0  # `NOTHING` reports success without running the call
 
 @dataclass(frozen=True)
 class Look:
-    """A rule for one argument of a call. Each value leads to an error number, `ALLOW`, `NOTHING`, or a further rule."""
+    """A rule for one argument of a system call.
+
+    Each value of the argument leads to an error number, `ALLOW`, `NOTHING`, or a further rule.
+    """
 
     argument: int
     answers: Mapping[int, int | Look]
@@ -113,7 +116,7 @@ OVERHEARD: dict[str, Answer] = {"futex": PRIVATE_FUTEX, "sysinfo": ENOSYS}
 
 
 def numbers(machine: str) -> dict[str, int]:
-    """Return the number of each listed call on a machine type, or an empty dict for an unknown type."""
+    """Return the number of each listed system call on a machine type, or an empty dict for an unknown type."""
     if machine not in AUDIT_ARCH:
         return {}
     column = list(AUDIT_ARCH).index(machine) + 1
@@ -124,8 +127,8 @@ def numbers(machine: str) -> dict[str, int]:
 def seccomp_filter(families: Sequence[int] = UNIX_INET_INET6, *, overheard: bool = False) -> bytes:
     """Return the filter as a classic BPF program, or empty bytes on an unknown machine type.
 
-    Only sockets of the given address families are allowed. With `overheard`, for code that could signal to another
-    sandbox, shared futexes and `sysinfo` are also blocked. `stand_ins` replaces both.
+    Only sockets of the given address families are allowed. With `overheard`, shared futexes and `sysinfo` are also
+    blocked, because the code could use them to signal to another sandbox. `stand_ins` replaces both.
     """
     machine = platform.machine()
     number_of = numbers(machine)
@@ -151,7 +154,7 @@ def _line(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
 
 
 def _answer(answer: Answer) -> list[bytes]:
-    """Return the BPF lines that give an answer and end the program."""
+    """Return the BPF instructions that give an answer and end the program."""
     if isinstance(answer, int):
         return [_line(GIVE, PASS if answer == ALLOW else REFUSE | answer)]
     lines = [_line(LOAD, 16 + 8 * answer.argument)]  # the lower half; the kernel too ignores the rest

@@ -30,7 +30,7 @@ def main(options: dict[str, Any]) -> None:
     for name in options["preload"]:
         try:
             importlib.import_module(name)
-        except Exception as error:  # the notebook that imports it shows the error more clearly
+        except Exception as error:  # the notebook that imports the module shows the error more clearly
             print(f"zygote: {name}: {error}", file=sys.stderr)
     shell = make_shell()
     gc.collect()
@@ -89,7 +89,7 @@ def _watch(first: int, life: int, options: dict[str, Any]) -> str:
 
 
 def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
-    """Run the submission as the first process of its own namespaces."""
+    """Set up namespaces, mounts and limits in the sandbox's first process, and run the submission there."""
     try:
         linux.die_with_parent()
         linux.unshare(linux.NEW_MOUNTS)

@@ -1,4 +1,4 @@
-"""The messages between grader and guest: framed JSON over a socket, with values by copy and other objects by reference.
+"""The messages between grader and guest: JSON over a socket, with plain values by copy and other objects by reference.
 
 Numbers, text, lists, tuples, dicts, sets, bytes and NumPy arrays are sent as copies of exactly these types. Any other
 object stays in its process, and the other side gets a `Proxy`. The grader never unpickles anything from the guest.
@@ -20,10 +20,10 @@ from typing import Any, Protocol
 import numpy as np
 
 MAX_FRAME = 32 * 2**20
-MAX_CLAIMS = 256 * 2**20  # bytes in total, because a check's fakes may keep the arguments of their calls
-MAX_CLAIM = 8 * 2**20  # bytes from a submission; in the grader's memory a message may take many times its size
+MAX_CLAIMS = 256 * 2**20  # bytes of all messages, limited because a check's fakes may keep the arguments of their calls
+MAX_CLAIM = 8 * 2**20  # bytes of one message from a submission; in the grader's memory, it may take many times its size
 MAX_DEPTH = 60
-MAX_LENGTH = 1_000_000  # of ranges and empty arrays, which take few bytes as JSON and many when expanded
+MAX_LENGTH = 1_000_000  # of ranges and empty arrays, which are short as JSON but may be huge when expanded
 PLAIN_DTYPES = "biufcSUmM"
 SCALARS = (type(None), bool, int, float, str)
 PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, float: float.__pos__, int: int.__pos__}
@@ -32,7 +32,7 @@ MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.
 
 
 class References(Protocol):
-    """The methods of an `Endpoint` for values that are not sent as copies, and for arrays that are returned."""
+    """The methods of an `Endpoint` for values that are not sent as copies, and for arrays that are sent back."""
 
     def encode_reference(self, value: Any) -> Any:
         """Encode a value that cannot be copied."""
@@ -44,7 +44,7 @@ class References(Protocol):
         """Return the number that identifies one of the grader's arrays, or None for any other array."""
 
     def known_array(self, array: Any, number: int) -> Any:
-        """Return the grader's own array in place of an unchanged copy."""
+        """Return the grader's own array if `array` is an unchanged copy of it."""
 
 
 class ChannelError(Exception):
@@ -56,7 +56,10 @@ class ProtocolViolation(ChannelError):
 
 
 class Channel:
-    """JSON frames over a stream socket, with limits on time, on the size of each, and on all received bytes."""
+    """A channel for JSON messages over a stream socket.
+
+    The channel has limits on time, on the size of each message, and on the total of received bytes.
+    """
 
     def __init__(
         self, sock: socket.socket, *, max_sent: int = MAX_FRAME, max_received: int = MAX_FRAME, total: float = math.inf
@@ -128,7 +131,7 @@ def _why(error: OSError) -> str:
 
 
 def encode(value: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
-    """Return a value as plain JSON data, from which `decode` restores it."""
+    """Return a value as plain JSON data, from which `decode` restores the value."""
 
     def inner(items: Iterable[Any]) -> list[Any]:
         return [encode(item, refs, depth + 1) for item in items]

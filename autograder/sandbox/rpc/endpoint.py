@@ -1,4 +1,4 @@
-"""The endpoints of two processes that use each other's objects. Calls and results are sent; the objects stay."""
+"""The endpoints through which two processes use each other's objects. Calls and results are sent, but no objects."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .taking import take
 MAX_NESTING = 40
 MAX_CLOCKS = 4
 MAX_KEPT = 100_000  # objects and errors that one endpoint keeps for the other
-# The guest calls functions of these modules itself, by name. Clocks are excluded: they stay with the grader.
+# The guest imports and calls functions of these modules itself. Clocks are excluded, because they stay with the grader.
 NAMED = {"numpy", "math", "builtins", "operator", "statistics", "scipy", "itertools", "functools", "json"}
 
 
 class Endpoint:
-    """One end of the connection. Only the grader sets `may_lend`, which decides which objects the guest may use.
+    """One end of the connection. Only the grader's end has `may_lend`, which decides which objects the guest may use.
 
-    The guest's end has no `may_lend`. It unpickles data that it receives; the grader's end never unpickles.
+    The guest's end unpickles data that it receives. The grader's end never unpickles anything.
     """
 
     def __init__(self, channel: Channel, may_lend: Callable[[Any], bool] | None = None) -> None:
@@ -40,13 +40,13 @@ class Endpoint:
         self.proxies: dict[int, Proxy] = {}
         self.copies: dict[int, tuple[int, Any]] = {}
         self.errors: list[BaseException] = []
-        self.lent: set[int] = set()  # ids of objects that the grader lends; requests for others are refused
+        self.lent: set[int] = set()  # ids of objects that the grader lends; requests for other objects are refused
         self.nesting = 0
         self.clocks: deque[int] = deque(maxlen=MAX_CLOCKS)  # the numbers of the grader's newest clocks
-        self.standing: dict[int, float] = {}  # the times of these clocks until the next message
+        self.standing: dict[int, float] = {}  # the times of these clocks, valid until the next message
 
     def share(self, root: Any) -> None:
-        """Share an object that the other side gets from its `root` method."""
+        """Share an object, which the other side then gets from its `root` method."""
         self.objects[0], self.numbers[id(root)] = root, 0
         self.lent.add(id(root))
 
@@ -92,7 +92,10 @@ class Endpoint:
         return message
 
     def _send(self, message: list[Any]) -> None:
-        """Send a message. The grader adds the times of its stopped clocks, so that the guest reads these locally."""
+        """Send a message.
+
+        The grader adds the times of its stopped clocks, so that the guest can read them without a request.
+        """
         if self.may_lend is not None:
             shown = ((number, self.objects[number].standing) for number in self.clocks)
             message.append([pair for pair in shown if pair[1] is not None])
@@ -111,7 +114,7 @@ class Endpoint:
                 raise
             self._check_room(self.errors)
             self.errors.append(error.with_traceback(None))  # a traceback would keep the request's objects alive
-            number = getattr(error, "error_number", None)  # the other side's, if the error came from there
+            number = getattr(error, "error_number", None)  # set if the error came from the other side
             answer = ["error", ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
         finally:
             self.nesting -= 1
@@ -144,7 +147,10 @@ class Endpoint:
         raise ProtocolViolation(f"no question {what[:20]!r}")
 
     def _allowed(self, target: Any, name: Any) -> str:
-        """Return `name` if the other side may read it. Data of the grader's objects is hidden unless in `shows`."""
+        """Return `name` if the other side may read this attribute.
+
+        Data attributes of the grader's objects are hidden, unless the object lists them in `shows`.
+        """
         if isinstance(name, str) and (self.may_lend is None or name in _names_shown(target)):
             return name
         raise AttributeError(f"no attribute {str(name)[:100]!r}")
@@ -224,7 +230,7 @@ class Endpoint:
         return number if copy is array else None
 
     def known_array(self, array: Any, number: int) -> Any:
-        """Return the grader's own array in place of an unchanged copy. In the guest, record the copy."""
+        """Return the grader's own array if `array` is an unchanged copy of it. In the guest, record the copy."""
         if self.may_lend is None:
             return self._keep(array, number)
         own = self.objects.get(number)
@@ -233,7 +239,7 @@ class Endpoint:
         return own if own.tobytes() == array.tobytes() else array
 
     def _error(self, names: Any, text: Any, number: Any, ours: Any) -> BaseException:
-        """Return the error of an answer: this side's own error if it was sent back, otherwise a stand-in."""
+        """Return the error of an answer: this side's own error if the other side sent it back, otherwise a stand-in."""
         if isinstance(ours, int) and 0 <= ours < len(self.errors):
             return self.errors[ours]
         if not isinstance(names, list):
@@ -281,7 +287,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _library_name(value: Any) -> str | None:
-    """Return ``module:name`` of a function or class that the guest can import itself, otherwise None."""
+    """Return ``module:name`` if the guest can import this function or class itself, otherwise None."""
     if isinstance(value, PurePath) or not callable(value):
         return None
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", getattr(value, "__name__", None))

@@ -1,4 +1,7 @@
-"""Stand-ins for objects and errors of the other process: a stand-in forwards each use to the original."""
+"""Stand-ins for objects and errors of the other process.
+
+Each use of an object's stand-in is forwarded to the object.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ SPECIAL = (
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
     "__matmul__", "__lt__", "__le__", "__gt__", "__ge__",
 )  # fmt: skip
-USABLE = frozenset(["__call__", "__enter__", "__exit__"])  # special methods that a check may use
+USABLE = frozenset(["__call__", "__enter__", "__exit__"])  # special methods that a check may use on a student's object
 READABLE = {"__name__", "__qualname__", "__doc__"}
 
 
 class Asked(Protocol):
-    """The `Endpoint` to which a proxy sends its requests."""
+    """The part of an `Endpoint` that a proxy needs to send requests."""
 
     standing: dict[int, float]
 
@@ -28,7 +31,7 @@ class Asked(Protocol):
 
 
 class Proxy:
-    """A stand-in for an object of the other process. If its `names` are known, other attributes are never requested."""
+    """A stand-in for an object of the other process. If `names` is given, only these attributes are ever requested."""
 
     def __init__(self, endpoint: Asked, number: int, names: list[str] | None = None) -> None:
         object.__setattr__(self, "_endpoint", endpoint)
@@ -59,11 +62,18 @@ class Proxy:
 
 
 class AnswerNotTaken(TypeError):
-    """A check used an answer that is still in the sandbox, where its value can change with each use."""
+    """A check used an answer that is still in the sandbox, where its value can change with each use.
+
+    The check must first take the answer, that is, convert it to a plain value.
+    """
 
 
 class Answer(Proxy):
-    """The grader's proxy of a student's object. A check may only call, enter, or take it, or read its attributes."""
+    """The grader's proxy of a student's object.
+
+    A check may only call it, enter it as a context manager, take it (convert it to a plain value), or read its
+    attributes.
+    """
 
 
 def _not_taken(name: str) -> Callable[..., Any]:
@@ -105,7 +115,10 @@ def proxy_class(names: frozenset[str], kind: str = "object", *, answer: bool = F
 
 @lru_cache(maxsize=1000)
 def error_class(names: tuple[str, ...]) -> type[Exception]:
-    """Return an exception class for the names of a class and its ancestors. A builtin class is returned itself."""
+    """Return a stand-in for an exception class, given the names of the class and its ancestors.
+
+    If the first name is that of a builtin exception, return the builtin class.
+    """
     known = getattr(builtins, names[0], None) if names and names[0].isidentifier() else Exception
     if isinstance(known, type) and issubclass(known, Exception):
         return known

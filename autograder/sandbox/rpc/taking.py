@@ -1,4 +1,7 @@
-"""The conversion of answers to plain values, which a check may compare. Each answer is converted only once."""
+"""The conversion of a student's answers to plain values that a check may compare.
+
+Each answer is converted only once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ KNOWN = (type(None), bool, int, float, complex, list, np.ndarray)
 
 
 def take(value: Any) -> Any:
-    """Return an object as the list, dict, array or number that it represents. Return any other object unchanged.
+    """Return the list, dict, array or number that an object represents. Return any other object unchanged.
 
     The conversion runs in the process that holds the object. An iterator is used up.
     """

@@ -1,4 +1,4 @@
-"""The script that Alembic runs. It applies the migrations in the transaction begun by `database.open_database`."""
+"""The script that Alembic runs. It applies the migrations in the transaction that `database.open_database` began."""
 
 from alembic import context
 
