@@ -484,3 +484,17 @@ def test_the_description_names_every_call(client: httpx.Client) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     calls = ("events", "events/{event}", "entries/{entry_id}", "events/{event}/entries")
     assert set(paths) == {f"/api/{call}" for call in calls}
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/events/latency/entries", API])
+def test_a_client_that_leaves_in_the_middle_of_a_body_leaves_no_trace(
+    path: str, client: httpx.Client, light_store: Store, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, port = client.base_url.host, client.base_url.port
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 2000\r\n"
+    head += f"Authorization: Bearer {token}\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
+    with socket.create_connection((host, port)) as connection:
+        connection.sendall(head.encode())
+    for _ in range(20):
+        assert client.get("/").status_code == 200  # the server goes on, and has had time to notice
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADERS = [
@@ -56,7 +58,8 @@ class HttpMiddleware:
                 message = {**message, "headers": [*message.get("headers", []), *HEADERS]}
             await send(message)
 
-        await self.app(scope, counted, with_headers)
+        with suppress(ClientDisconnect):  # nobody waits for an answer; a traceback would only fill the log
+            await self.app(scope, counted, with_headers)
 
 
 def _named_prefix(headers: dict[bytes, bytes]) -> str:
