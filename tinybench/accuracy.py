@@ -20,10 +20,10 @@ from tinybench.support.rounds.machine_state import machine_notes
 
 
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Wilson score interval of the share of `correct` among `total` rows, within 0 and 1.
+    """Return the Wilson score interval for the proportion of `correct` rows among `total` rows, within 0 and 1.
 
-    It begins at exactly 0 if no row is right, and ends at exactly 1 if all are. Raises ValueError if there are no rows,
-    `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
+    The interval begins at exactly 0 if no row is correct, and ends at exactly 1 if all rows are correct. Raises
+    ValueError if there are no rows, `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
     """
     if not 1 <= total < math.inf or total != int(total):
         raise ValueError(f"total is {total}; an accuracy needs at least one row")
@@ -44,12 +44,14 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
 
 
 def output_kind(outputs: np.ndarray) -> str:
-    """Return the kind of a classifier's outputs. They hold one row of scores or one value for each row of the input.
+    """Return the kind of a classifier's outputs: ``"labels"``, ``"probabilities"`` or ``"logits"``.
 
-    ``"labels"``: one value for each row, and either no floating-point dtype or only whole numbers. ``"probabilities"``:
-    all within 0 and 1, and rows of several columns sum to 1 (within 0.01, for low precision). ``"logits"``: any other
-    numbers. Pass all outputs of a session together, because a few scores that happen to lie between 0 and 1 would
-    mislead.
+    The outputs hold one row of scores, or one value, for each row of the input.
+
+    ``"labels"``: one value for each row, and either a dtype that is not floating-point, or only whole numbers.
+    ``"probabilities"``: all numbers lie within 0 and 1, and if there are several columns, each row sums to 1 (to within
+    0.01, because of low precision). ``"logits"``: any other numbers. Pass the outputs for all rows together, because a
+    few logits may happen to lie between 0 and 1.
     """
     columns = 1 if outputs.ndim == 1 else outputs.shape[1]
     if columns == 1 and (outputs.dtype.kind != "f" or np.array_equal(outputs, np.round(outputs))):
@@ -63,12 +65,12 @@ def output_kind(outputs: np.ndarray) -> str:
 def predicted_labels(
     outputs: np.ndarray, kind: str, classes: Sequence[Any] | np.ndarray, threshold: float | None = None
 ) -> np.ndarray:
-    """Return one label for each row of a model's outputs, whose `kind` is that of `output_kind`.
+    """Return one label for each row of a model's outputs. For their `kind` see `output_kind`.
 
-    `classes` are the labels of the columns; a single column of scores has two. The second of two classes is predicted
-    if its score is at least the threshold. The score is its probability (threshold 0.5 by default), its logit (0.0 by
-    default), or, with two columns of logits, their difference. With several columns and no threshold, the largest score
-    decides.
+    `classes` are the labels of the columns. A single column of scores stands for two classes, and so has two labels.
+    The second of two classes is predicted if its score is at least the threshold. This score is the probability of the
+    second class (default threshold 0.5), its logit (default threshold 0.0), or, with two columns of logits, the
+    difference of the two. With several columns and no threshold, the largest score decides.
     """
     if kind == "labels":
         return outputs.reshape(-1)
@@ -92,7 +94,10 @@ def predicted_labels(
 
 
 def named_datasets(datasets: Any) -> dict[str, tuple[Any, np.ndarray]]:
-    """Check a pair ``(X, y)``, a list of pairs or a mapping. Return datasets by name, such as ``dataset 0``."""
+    """Check a pair ``(X, y)``, a list of pairs, or a mapping of names to pairs. Return the datasets by name.
+
+    Pairs without a name are called ``dataset 0``, ``dataset 1``, and so on.
+    """
     if datasets is not None and not isinstance(datasets, Iterable):
         raise TypeError(
             f"datasets is {describe(datasets)}; it must be a pair (X, y), a list of pairs, or a dictionary of them"
@@ -134,10 +139,11 @@ def _checked_dataset(name: str, pair: Any) -> tuple[Any, np.ndarray]:
 def known_classes(
     model: Any, kind: str, outputs: np.ndarray, named: Mapping[str, tuple[Any, np.ndarray]]
 ) -> np.ndarray:
-    """Return the label of each column of the outputs, or, for labels, those that occur.
+    """Return the label of each column of the outputs. If the outputs are labels, return all that the datasets contain.
 
-    The labels of columns are ``model.classes_``. Without that attribute they are the numbers from 0, or for one column
-    the two labels that occur. Raises ValueError if neither fits the labels of the datasets.
+    The labels of the columns are ``model.classes_``. If the model lacks that attribute, they are the numbers from 0,
+    or, for a single column, the two labels that the datasets contain. Raises ValueError if neither choice fits the
+    labels of the datasets.
     """
     occurring = np.unique(np.concatenate([labels for _, labels in named.values()]))
     if kind == "labels":
@@ -160,8 +166,8 @@ def known_classes(
 def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
     """Return a model's outputs for `rows` rows as an array of one or two dimensions.
 
-    Raises ValueError if there is not one output for each row, or if one holds NaN. The message has the dataset's name,
-    and the first row with NaN.
+    Raises ValueError if there is not exactly one output for each row, or if an output contains NaN. The message
+    contains the name of the dataset, and for NaN the number of the first such row.
     """
     array = np.asarray(outputs)
     if array.ndim not in (1, 2) or len(array) != rows or array.size == 0:
@@ -178,7 +184,8 @@ def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
 def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tuple[np.ndarray, np.ndarray]:
     """Return true and predicted labels as arrays.
 
-    Raises ValueError if there are no labels, the lengths differ, only one of the two is text, or a label is NaN.
+    Raises ValueError if there are no labels, the lengths differ, a label is NaN, or only one of `y` and `predicted` is
+    text.
     """
     truth, said = np.asarray(y), np.asarray(predicted)
     if truth.ndim != 1 or said.ndim != 1 or len(truth) != len(said):
@@ -196,7 +203,10 @@ def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tupl
 
 
 def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
-    """Return as metadata: counts, accuracy, Wilson interval, and which rows are right (bits in hexadecimal digits)."""
+    """Return metadata: the counts, the accuracy, its Wilson interval, and which rows are right.
+
+    Which rows are right is stored as hexadecimal digits, with one bit for each row.
+    """
     correct, total = int(np.sum(right)), len(right)
     interval = list(wilson_interval(correct, total, confidence))
     found = {"correct": correct, "total": total, "accuracy": correct / total, "wilson_interval": interval}
@@ -204,14 +214,20 @@ def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
 
 
 def counted_together(right: Mapping[str, np.ndarray], confidence: float) -> dict[str, Any]:
-    """Return `counted` for all rows together, and for each dataset under ``datasets``, with the `machine_notes`."""
+    """Return the metadata of all rows together (see `counted`), with the `machine_notes`.
+
+    The key ``datasets`` holds the metadata of each dataset.
+    """
     each = {name: counted(rows, confidence) for name, rows in right.items()}
     together = counted(np.concatenate(list(right.values())), confidence)
     return {**together, "datasets": each, "confidence": confidence, **machine_notes()}
 
 
 def rows_right(metadata: Mapping[str, Any]) -> np.ndarray | None:
-    """Return for each row whether it was right, from the metadata of `counted`. Return None if that is not known."""
+    """Return an array that states for each row whether it was right, or None if this is not known.
+
+    `metadata` is the result of `counted`.
+    """
     if "right" not in metadata:
         return None
     bits = np.unpackbits(np.frombuffer(bytes.fromhex(metadata["right"]), np.uint8))
@@ -227,28 +243,30 @@ def measure_accuracy(
     threshold: float | None = None,
     confidence: float = 0.95,
 ) -> BenchmarkResult:
-    """Return the share of rows that a classifier labels correctly, one fraction for each dataset.
+    """Measure the fraction of rows that a classifier labels correctly. The result has one value for each dataset.
 
-    The metadata has the counts (`counted_together`), ``outputs`` and ``threshold``.
+    The metadata holds the counts (see `counted_together`), the kind of ``outputs``, and the ``threshold``.
 
     Parameters
     ----------
     model
-        Anything that `as_callable` takes. Its exceptions are not caught.
+        Any model that `as_callable` accepts. Exceptions raised by the model are not caught.
     datasets
         A pair ``(X, y)``, a sequence of pairs, or a mapping of names to pairs.
     outputs
-        ``"labels"``, ``"probabilities"`` or ``"logits"``; ``"auto"`` uses `output_kind`.
+        The kind of the model's outputs: ``"labels"``, ``"probabilities"`` or ``"logits"``. ``"auto"`` uses
+        `output_kind`.
     classes, threshold
-        The label of each column, by default as in `known_classes`; for two classes, see `predicted_labels`.
+        The label of each column of the outputs, by default as in `known_classes`; the threshold for choosing between
+        two classes, see `predicted_labels`.
     confidence
         Coverage of the Wilson intervals, and ``confidence`` of the result.
 
     Raises
     ------
     ValueError
-        If there is no dataset, or if one is empty, has unequal lengths, or gets NaN or incomparable labels as answers.
-        The message names it.
+        If there is no dataset; or if a dataset is empty, has inputs and labels of different lengths, or makes the model
+        return NaN or labels that cannot be compared with its own. The message names that dataset.
     """
     if outputs not in ("auto", "labels", "probabilities", "logits"):
         raise ValueError(f"outputs is {outputs!r}; it is 'auto', 'labels', 'probabilities' or 'logits'")
@@ -269,9 +287,10 @@ def measure_accuracy(
 
 
 def recall_per_class(y: Any, predicted: Any) -> dict[Any, float]:
-    """Return, for each class in `y`, sorted by label, the share of its rows that were recognised.
+    """Return the recall of each class in `y`: the fraction of the rows of that class that were recognised.
 
-    Raises ValueError if there are no labels, the lengths differ, or text is compared with numbers.
+    The classes are sorted by label. Raises ValueError if there are no labels, the lengths differ, or text is compared
+    with numbers.
     """
     truth, said = checked_labels(y, predicted)
     return {label: float(np.mean(said[truth == label] == label)) for label in np.unique(truth).tolist()}
@@ -280,7 +299,7 @@ def recall_per_class(y: Any, predicted: Any) -> dict[Any, float]:
 def balanced_accuracy(y: Any, predicted: Any) -> float:
     """Return the mean of the recalls of all classes, from 0 to 1.
 
-    Guessing gives 1 / number of classes, even if some classes are rare.
+    Random guessing gives 1 / number of classes, even if some classes are rare.
 
     Parameters
     ----------
@@ -302,13 +321,14 @@ class McNemarResult:
     Attributes
     ----------
     p_value : float
-        Probability of a split of the discordant rows at least as uneven, if both models were equally good.
+        Probability that discordant rows are divided between the models at least as unevenly as observed, if both models
+        are equally good. A row is discordant if only one of the models gets it right.
     only_a, only_b : int
-        Rows that only the first, or only the second model gets right.
+        Number of rows that only the first model gets right, and number that only the second model gets right.
     rows : int
         Number of all rows.
     exact : bool
-        Whether the p value is the exact binomial one.
+        Whether the p value is exact, from the binomial distribution, and not an approximation.
     """
 
     p_value: float
@@ -347,8 +367,10 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
     Returns
     -------
     McNemarResult
-        Two-sided p value and both counts of discordant rows. The p value is exact below 25 discordant rows, else from
-        chi-squared with continuity correction. Raises ValueError if there are no labels or they cannot be compared.
+        The two-sided p value, and both counts of discordant rows. A row is discordant if only one of the models gets it
+        right. For fewer than 25 discordant rows, the p value is exact; otherwise it comes from the chi-squared
+        distribution with continuity correction. Raises ValueError if there are no labels, or if the labels cannot be
+        compared.
 
     References
     ----------
@@ -370,7 +392,7 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
 
 
 def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval of the mean of a Poisson distribution, of which `count` events were counted.
+    """Return the exact interval for the mean of a Poisson distribution, from the `count` of observed events.
 
     Garwood, Biometrika 28 (1936).
     """
@@ -383,7 +405,11 @@ def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
 
 
 def exact_p(only_a: int, only_b: int) -> float:
-    """Return the two-sided p value of an exact McNemar test. Raise ValueError if an argument is not a count."""
+    """Return the two-sided p value of an exact McNemar test.
+
+    `only_a` and `only_b` are the numbers of rows that only the first or only the second model gets right. Raise
+    ValueError if an argument is not a count.
+    """
     from scipy.special import bdtr
 
     check_least(only_a=only_a, only_b=only_b)
@@ -391,12 +417,12 @@ def exact_p(only_a: int, only_b: int) -> float:
 
 
 def difference_interval(only_a: int, only_b: int, rows: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the interval of the difference of two accuracies on the same rows, within −1 and 1.
+    """Return an interval for the difference between two accuracies on the same rows, within −1 and 1.
 
-    `only_a` and `only_b` are the numbers of rows that only the first or only the second model gets right. Each side
-    misses with a probability of at most half of 1 − `confidence`, and 0 lies outside only if `exact_p` is below 1 −
-    `confidence`. Raises ValueError if a count is negative, or their sum exceeds `rows`. Zou, Donner, Statistics in
-    Medicine 27 (2008).
+    `only_a` and `only_b` are the numbers of rows that only the first or only the second model gets right. The true
+    difference lies beyond each end with a probability of at most half of 1 − `confidence`. The number 0 lies outside
+    the interval only if `exact_p` is below 1 − `confidence`. Raises ValueError if a count is negative, or their sum
+    exceeds `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
     """
     if not (only_a >= 0 and only_b >= 0 and only_a + only_b <= rows and 1 <= rows < math.inf):
         raise ValueError(
@@ -418,9 +444,9 @@ class ParityResult:
     Attributes
     ----------
     max_difference, mean_difference : float or None
-        Largest and mean absolute difference of the scores; None for outputs that are labels.
+        Largest and mean absolute difference between the scores of the two models; None if the outputs are labels.
     label_agreement : float
-        Share of the rows with the same label.
+        Fraction of the rows to which both models give the same label.
     rows : int
         Number of rows compared.
     """
@@ -432,20 +458,20 @@ class ParityResult:
 
 
 def parity(pred_a: Any, pred_b: Any, threshold: float | None = None) -> ParityResult:
-    """Compare the outputs of two models on the same rows: differences of the scores, agreement of the labels.
+    """Compare the outputs of two models on the same rows, by the differences of scores and the agreement of labels.
 
     Parameters
     ----------
     pred_a, pred_b
-        Probabilities, logits or labels of both models, of one shape.
+        Probabilities, logits or labels of each model, both of the same shape.
     threshold
-        For the labels of two classes; see `predicted_labels`.
+        Threshold for choosing between two classes; see `predicted_labels`.
 
     Returns
     -------
     ParityResult
-        The differences are None for labels. Raises ValueError if the shapes differ, there are no rows, only one of the
-        two is text, or an output is NaN.
+        The differences are None if the outputs are labels. Raises ValueError if the shapes differ, there are no rows,
+        an output is NaN, or only one of `pred_a` and `pred_b` is text.
     """
     a, b = np.atleast_1d(pred_a), np.atleast_1d(pred_b)
     if a.shape != b.shape:

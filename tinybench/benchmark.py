@@ -62,9 +62,9 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 def cpu_info(text: str) -> dict[str, Any]:
     """Return the processor's name as ``model`` and its instruction sets as ``flags``.
 
-    `text` is the content of ``/proc/cpuinfo``, of which only the first core counts. It may be empty, as on other
-    systems. The name is "unknown" if there is none. The flags are those in `_TELLING_FLAGS`, with the names and in the
-    order given there.
+    `text` is the content of ``/proc/cpuinfo``. Only the first core in it counts. The text may be empty, as on systems
+    other than Linux. If the text has no name, the name is "unknown". Only flags in `_TELLING_FLAGS` are returned, with
+    the names and in the order given there.
     """
     fields: dict[str, str] = {}
     for line in text.splitlines():
@@ -79,7 +79,7 @@ def cpu_info(text: str) -> dict[str, Any]:
 
 
 def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
-    """Return the installed version of each distribution. Distributions that are not installed are left out."""
+    """Return the installed version of each Python distribution. Distributions that are not installed are left out."""
     found = {}
     for name in names:
         try:
@@ -90,7 +90,7 @@ def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
 
 
 def thread_settings(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the number of threads that linear algebra may use, by environment variables and by each library.
+    """Return how many threads linear algebra may use, according to environment variables and to each loaded library.
 
     `pools` is the result of `loaded_pools`, if the caller has it already.
     """
@@ -111,7 +111,10 @@ def _text(path: Path) -> str:
 
 
 def cpu_elsewhere() -> dict[str, Any]:
-    """Return the same as `cpu_info` on systems without ``/proc/cpuinfo``, from the system's name and NumPy's flags."""
+    """Return what `cpu_info` returns, on systems without ``/proc/cpuinfo``.
+
+    The name comes from the operating system, and the flags from NumPy.
+    """
     name = platform.processor() or platform.machine()
     if platform.system() == "Darwin":  # there, platform.processor() only returns "arm"
         asked = subprocess.run(
@@ -124,7 +127,10 @@ def cpu_elsewhere() -> dict[str, Any]:
 
 
 def clock_rate() -> dict[str, float] | None:
-    """Return the processor's ``current``, ``min`` and ``max`` frequency in MHz (0 where unknown), or None."""
+    """Return the processor's ``current``, ``min`` and ``max`` frequency in MHz (0 where unknown).
+
+    Return None if the system does not report any frequency.
+    """
     try:
         rate = psutil.cpu_freq()
     except (AttributeError, OSError, RuntimeError):  # not every system and virtual machine has one
@@ -133,7 +139,7 @@ def clock_rate() -> dict[str, float] | None:
 
 
 def integer_kernels() -> dict[str, str] | None:
-    """Return how ONNX Runtime multiplies 8-bit integers (see `integer_products`), or None if it is not installed."""
+    """Return how ONNX Runtime multiplies 8-bit integers (see `integer_products`), or None without ONNX Runtime."""
     try:
         return integer_products()
     except ImportError:
@@ -141,23 +147,23 @@ def integer_kernels() -> dict[str, str] | None:
 
 
 def system_info(root: Path | str = "/") -> dict[str, Any]:
-    """Return the conditions of a measurement on this machine.
+    """Return the conditions under which measurements on this machine are made.
 
     Parameters
     ----------
     root
-        Folder with Linux's ``proc/cpuinfo`` and ``sys``. Facts that are missing there come from other sources.
+        Folder that holds Linux's ``proc/cpuinfo`` and ``sys``. Facts that are missing there come from other sources.
 
     Returns
     -------
     dict
-        ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` this process may use, of all
-        ``cores_logical`` and ``cores_physical`` ones, ``frequency`` (see `clock_rate`), ``governor`` (None where
-        unknown), ``turbo`` and ``clock_source`` (None where unknown), ``memory`` in bytes, ``python``, ``libraries``,
-        ``integer_products`` of ONNX Runtime (exact or saturating, None without it), ``blas``, ``threads``, ``settings``
-        (see `read_settings`), ``time`` (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes. ``conditions``
-        has those that two measurements must share to be compared, as flat text under readable names (see
-        `shared_conditions`).
+        ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` (the number that this process may use),
+        ``cores_logical`` and ``cores_physical`` (the numbers in the whole machine), ``frequency`` (see `clock_rate`),
+        ``governor`` (None where unknown), ``turbo`` and ``clock_source`` (None where unknown), ``memory`` in bytes,
+        ``python``, ``libraries``, ``integer_products`` (whether ONNX Runtime multiplies 8-bit integers exactly or with
+        saturation; None without ONNX Runtime), ``blas``, ``threads``, ``settings`` (see `read_settings`), ``time``
+        (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes. ``conditions`` holds the conditions that two
+        measurements must share to be compared, as plain text under readable names (see `shared_conditions`).
     """
     root = Path(root)
     text = _text(root / "proc" / "cpuinfo")
@@ -190,9 +196,11 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
 
 
 def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the conditions that two measurements must share to be compared, as flat text, or None if unknown.
+    """Return the conditions that two measurements must share to be compared, by name.
 
-    `library_conditions` has those of numerical libraries.
+    Each condition is plain text, or None if it is unknown.
+
+    The conditions of numerical libraries come from `library_conditions`.
     """
     threads = system["threads"]
     found = {
@@ -216,8 +224,8 @@ def name_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """Return models by name, in the order given.
 
     In a sequence, the name of a model is its attribute ``name`` if that is a non-empty text, else ``model_0``,
-    ``model_1``, … by its position. Raises ValueError if there is no model, or if two have the same name; the message
-    has that name.
+    ``model_1``, … by its position. Raises ValueError if there is no model, or if two models have the same name; the
+    message contains that name.
     """
     if isinstance(models, Mapping):
         pairs = list(models.items())
@@ -239,10 +247,12 @@ def _name_of(model: Any) -> str | None:
 
 
 def confidence_of_choice(rates: Mapping[int, list[float]], best: int, confidence: float = 0.95) -> float:
-    """Return the confidence at which the interval of the best rate holds, although the same rounds chose that rate.
+    """Return the confidence at which to compute the interval of the best rate.
 
-    Any rate whose interval reaches up to that of the best one might have been chosen. Bonferroni's correction is
-    applied for their number.
+    The confidence is raised because the best rate was chosen from the same measurements.
+
+    Every rate whose interval reaches up to the interval of the best rate might have been chosen instead. Bonferroni's
+    correction is applied for the number of these rates, so that the interval still holds.
     """
 
     def ends(values: list[float]) -> tuple[float, float]:
@@ -257,14 +267,17 @@ def confidence_of_choice(rates: Mapping[int, list[float]], best: int, confidence
 
 
 def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult:
-    """Return the throughput in ``rows/s`` at the batch size of the highest median, one value for each measurement.
+    """Return the throughput in ``rows/s`` at the best batch size, with one value for each measurement.
 
-    `latencies` are seconds per call, by batch size. The ``confidence`` is that of `confidence_of_choice`. The metadata
-    is that of the best size's latency, with ``batch_size``, the best size, and ``by_batch``: for each size (as text,
-    for JSON) the medians of ``throughput`` in rows/s and of ``latency`` in s.
+    The best batch size is the one with the highest median throughput.
 
-    Raises ValueError if there is no batch size, if one is not a positive whole number (True is not one), or if a call
-    took no time.
+    `latencies` are seconds per call, by batch size. The ``confidence`` of the result comes from `confidence_of_choice`.
+    Its metadata is that of the latency at the best size, with two additions. ``batch_size`` is the best size.
+    ``by_batch`` holds, for each size (as text, for JSON), the medians of ``throughput`` in rows/s and of ``latency`` in
+    s.
+
+    Raises ValueError if there is no batch size, if a batch size is not a positive whole number (True does not count as
+    a number), or if a call took no time.
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
@@ -289,7 +302,7 @@ DIGIT = (1, 28, 28)  # the default input shape
 
 
 def stated_shape(model: Any) -> tuple[int, ...] | None:
-    """Return the shape of a one-row input that a model declares, or None if it declares none."""
+    """Return the input shape that a model declares, for an input of one row, or None if it declares none."""
     session, features = getattr(model, "session", model), getattr(model, "n_features_in_", None)
     if features is not None:
         return 1, int(features)
@@ -307,12 +320,12 @@ class Benchmark:
     models
         See `name_models`, and `tinybench.latency.as_callable` for the kinds of models.
     datasets
-        A pair ``(X, y)`` or several, see `tinybench.accuracy.measure_accuracy`; needed for accuracy. Other metrics
-        take their inputs from the first of them by default.
+        A dataset ``(X, y)`` or several datasets; see `tinybench.accuracy.measure_accuracy`. They are needed for
+        accuracy. By default, other metrics take their inputs from the first dataset.
     warmup_runs, measurement_runs
-        Number of untimed calls, and number of measurements after them.
+        Number of untimed warm-up calls, and number of measurements after the warm-up.
     seed
-        Seed of inputs and orders; None for random ones.
+        Seed for random inputs and for the order of the models in each round. With None, they differ each time.
     clock
         A function that returns seconds.
     progress
@@ -356,7 +369,10 @@ class Benchmark:
         return self.progress(items, what) if callable(self.progress) else items
 
     def _inputs(self, input_shape: Sequence[int], inputs: Any) -> Any:
-        """Return the given inputs, or random ones. The default shape means a row of the data or a declared shape."""
+        """Return the given inputs, or else random inputs of the given shape.
+
+        If the shape is the default, a row of the data is returned instead, or a shape that a model declares is used.
+        """
         if inputs is None and tuple(input_shape) == DIGIT:
             if self.datasets is not None:
                 return self._data()[:1]
@@ -366,7 +382,7 @@ class Benchmark:
         )
 
     def _rows(self, row_shape: Sequence[int], rows: Any) -> tuple[Sequence[int], Any]:
-        """Return the shape of a row, and the rows. The default shape is replaced by the data's or a declared one."""
+        """Return the shape of a row, and the rows. The data's shape, or a declared shape, replaces the default."""
         if rows is None and tuple(row_shape) == DIGIT[1:]:
             if self.datasets is not None:
                 return row_shape, self._data()
@@ -386,11 +402,12 @@ class Benchmark:
     def run_latency_benchmark(
         self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None
     ) -> dict[str, BenchmarkResult]:
-        """Return the seconds per call of all models, by name, measured in shuffled rounds.
+        """Measure the latency of all models in shuffled rounds. Return the seconds per call, by model name.
 
-        The input is `inputs` (one for all models, or one by model name), or else random float32 on [0, 1) of
-        `input_shape`. If this shape is the default, the first row of the datasets or a model's own shape
-        (`stated_shape`) replaces it. Raises ValueError like `measure_latencies`.
+        The input is `inputs` (one for all models, or one for each model name). Without `inputs`, it consists of random
+        float32 numbers on [0, 1) in the shape `input_shape`. If this shape is the default, the first row of the
+        datasets is used instead, or else the shape that a model declares (see `stated_shape`). Raises ValueError as
+        `measure_latencies` does.
         """
         measured = measure_latencies(
             self.models,
@@ -406,10 +423,11 @@ class Benchmark:
     def run_throughput_benchmark(
         self, batch_sizes: Sequence[int] = (1, 8, 64), row_shape: Sequence[int] = (28, 28), *, rows: Any = None
     ) -> dict[str, BenchmarkResult]:
-        """Return each model's throughput at its best batch size, in rows per second, by name; see `best_throughput`.
+        """Measure each model's throughput, in rows per second, at its best batch size; see `best_throughput`.
 
-        A batch is the first rows of `rows`, repeated if there are too few, or else random rows of `row_shape`. The
-        default shape is replaced as in `run_latency_benchmark`. Raises ValueError like `best_throughput`.
+        A batch consists of the first rows of `rows`, which are repeated if there are too few. Without `rows`, it
+        consists of random rows of the shape `row_shape`. The default shape is replaced as in `run_latency_benchmark`.
+        The results are by model name. Raises ValueError as `best_throughput` does.
         """
         row_shape, rows = self._rows(row_shape, rows)
         by_model: dict[str, dict[int, BenchmarkResult]] = {name: {} for name in self.models}
@@ -431,7 +449,7 @@ class Benchmark:
         return self._keep("throughput", {name: best_throughput(sizes) for name, sizes in by_model.items()})
 
     def run_accuracy_benchmark(self, **options: Any) -> dict[str, BenchmarkResult]:
-        """Return the accuracies of all models, by name, one value for each dataset.
+        """Measure the accuracy of all models. Return results by model name, with one value for each dataset.
 
         The options are those of `measure_accuracy`. Raises ValueError without datasets; the message says what to pass.
         """
@@ -445,9 +463,10 @@ class Benchmark:
     def run_memory_benchmark(
         self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None, **options: Any
     ) -> dict[str, BenchmarkResult]:
-        """Return the peak memory in bytes that one inference adds, native allocations included, of all models by name.
+        """Measure the peak memory, in bytes, that one inference of each model adds, including native allocations.
 
-        The input is as in `run_latency_benchmark`, the same for all; the options are those of `measure_memory`.
+        The input is chosen as in `run_latency_benchmark` and is the same for all models. The options are those of
+        `measure_memory`. The results are by model name.
         """
         x = self._inputs(input_shape, inputs)
         options.setdefault("measurement_runs", self.measurement_runs)
@@ -457,9 +476,10 @@ class Benchmark:
     def run_energy_benchmark(
         self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None, **options: Any
     ) -> dict[str, BenchmarkResult]:
-        """Return the energy of one inference of all models, by name: joules, or CPU seconds without watts.
+        """Measure the energy of one inference of each model, in joules, or in CPU seconds if no watts are known.
 
-        The input is as in `run_latency_benchmark`, the same for all; the options are those of `measure_energy`.
+        The input is chosen as in `run_latency_benchmark` and is the same for all models. The options are those of
+        `measure_energy`. The results are by model name.
         """
         x = self._inputs(input_shape, inputs)
         options.setdefault("measurement_runs", self.measurement_runs)
@@ -467,17 +487,20 @@ class Benchmark:
         return self._keep("energy", {name: measure_energy(self.models[name], x, **options) for name in names})
 
     def compare_models(self, metric: str = "latency") -> list[dict[str, Any]]:
-        """Return one row for each model, compared with the first by latency, throughput, accuracy, memory or energy.
+        """Compare each model with the first model, by one metric. Return one row for each model.
+
+        The metric is latency, throughput, accuracy, memory or energy.
 
         A row has ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``,
-        ``count``. For accuracy, ``mean`` is the share over all rows, with Wilson's interval. An unknown number, such as
-        memory below the detection limit, is None, and ``note`` gives the reason.
+        ``count``. For accuracy, ``mean`` is the fraction of correct rows among the rows of all datasets, with Wilson's
+        interval. A number that is unknown, such as memory below the detection limit, is None, and ``note`` gives the
+        reason.
 
         For latency, a row also has ``speedup`` (how many times as fast as the first model), ``speedup_lower`` and
         ``speedup_upper``. For the other metrics it has ``ratio`` (this model / the first) and ``difference`` (this
         model − the first) with their ``_lower`` and ``_upper``. Accuracies are compared row by row and have no ratio.
-        The ``p_value`` is `corrected`. All of these are None for the first model, and if no test fits; ``note`` then
-        has the reason.
+        The ``p_value`` is corrected for the number of comparisons (see `corrected`). All of these columns are None for
+        the first model. They are also None if no test is possible; ``note`` then gives the reason.
 
         A metric that has not been measured yet is measured with the defaults. Raises ValueError if the metric is
         unknown.
@@ -521,7 +544,7 @@ COMPARED = ("ratio", "ratio_lower", "ratio_upper", "difference", "difference_low
 
 
 def stated(result: BenchmarkResult) -> dict[str, Any]:
-    """Return the columns `STATED` of a result and a ``note``. Unknown numbers are None."""
+    """Return the columns `STATED` of a result, and a ``note`` with its cautions. Unknown numbers are None."""
     numbers = result.to_dict()
     row = {key: numbers[key] for key in STATED}
     if not is_detected(result):
@@ -530,7 +553,10 @@ def stated(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def against_first(result: BenchmarkResult, first: BenchmarkResult) -> dict[str, Any]:
-    """Return the columns `COMPARED` and ``p_value`` of a result against the first one, or a ``note`` on why not."""
+    """Compare a result with the first one. Return the columns `COMPARED` and ``p_value``.
+
+    If no test is possible, return a ``note`` with the reason instead.
+    """
     if reason := untestable(result, first):
         return {"note": reason}
     found = compare_pair(result.metric_name, ("this", "the first"), result, first) or {}

@@ -29,7 +29,9 @@ from tinybench.support.profiling.what_if_experiment import (
 
 
 def profile(call: Callable[[], Any], seconds: float = 2.0, interval: float = 0.01) -> Profile:
-    """Call a function for some seconds and sample the stack of this thread, by a signal if it is the main thread.
+    """Call a function again and again for `seconds`, and sample the call stack of this thread.
+
+    Samples are triggered by a signal if this is the main thread.
 
     The sampler's clock counts whole intervals: see `Ticks`.
     """
@@ -43,11 +45,11 @@ def profile(call: Callable[[], Any], seconds: float = 2.0, interval: float = 0.0
 
 
 def repeat_counts(speedup: float) -> tuple[int, int]:
-    """Return how often all other stages and the stage itself run, so that it is `speedup` times as fast as they are.
+    """Return how often all other stages run, and how often one stage runs to be `speedup` times as fast by comparison.
 
-    For 1.25 the result is (5, 4): the others run five times, the stage only four times. It is the closest such ratio in
-    lowest terms with a second number of at most 10. Raises ValueError unless `speedup` is finite and at least 1.1,
-    because a smaller speed-up is too small to detect.
+    For a speed-up of 1.25 the result is (5, 4): the other stages run five times, and the stage only four times. The
+    result is the ratio closest to `speedup`, in lowest terms, with a second number of at most 10. Raises ValueError
+    unless `speedup` is finite and at least 1.1, because a smaller speed-up is too small to detect.
     """
     if not 1.1 <= speedup < math.inf:
         raise ValueError(f"speedup is {speedup}; 2 is twice as fast, and it must be at least 1.1")
@@ -57,26 +59,27 @@ def repeat_counts(speedup: float) -> tuple[int, int]:
 def slowed_stages(
     stages: Mapping[str, Stage], times: int, spared: str | None = None, less: int = 0
 ) -> dict[str, Stage]:
-    """Return stages that run `times` times whenever they are called, except the `spared` one, which runs `less` times.
+    """Return stages that each run `times` times whenever they are called. The `spared` stage runs only `less` times.
 
-    `Repeated(stage, times)` is such a stage.
+    `Repeated(stage, times)` is a stage that runs `times` times.
     """
     return {name: Repeated(stage, less if name == spared else times) for name, stage in stages.items()}
 
 
 def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequence[float], times: int) -> float:
-    """Return the share of the time of a run that a faster stage would save.
+    """Return the fraction of a run's time that a faster stage would save.
 
     Parameters
     ----------
     plain
         Seconds of unchanged runs.
     slowed
-        Seconds of runs in which everything takes `times` as long; in the same rounds as `spared`.
+        Seconds of runs in which everything takes `times` times as long, measured in the same rounds as `spared`.
     spared
-        Seconds of runs in which everything but the stage takes `times` as long.
+        Seconds of runs in which everything except the stage takes `times` times as long.
 
-    Raises ValueError if there are no runs, a time is not finite, `plain` took no time, or rounds do not pair.
+    Raises ValueError if there are no runs, a time is not finite, `plain` took no time, or `slowed` and `spared` differ
+    in length.
     """
     check_positive(times=times)
     check_pairs(slowed=slowed, spared=spared)
@@ -87,7 +90,9 @@ def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequen
 
 
 def slowing_error(plain: Sequence[float], slowed: Sequence[float], times: int) -> float:
-    """Return the share by which slowed runs exceed `times` the plain runs. It is negative if they take less.
+    """Return the fraction by which slowed runs take longer than `times` times the plain runs.
+
+    The fraction is negative if the slowed runs take less time than that.
 
     Raises ValueError if there are no runs, a time is not finite, or `plain` took no time.
     """
@@ -110,12 +115,13 @@ def what_if(
     method: str | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> WhatIf:
-    """Return the end-to-end gain that a faster stage would bring, before anyone makes it faster.
+    """Measure the end-to-end gain that a faster stage would bring, before anyone makes the stage faster.
 
-    In a chain, all stages run p times per call and the stage in question q times, so that it is p / q times as fast as
-    they are. If stages run in several threads or processes, a stand-in replaces the stage. It does work of the same
-    kind, first as long as the stage, then shorter, and returns the stage's recorded answers. In both cases, everything
-    else must take as long as before (or p times as long), or there is no answer.
+    In a chain of stages, all other stages run p times per call, and the stage in question q times. By comparison, it is
+    then p / q times as fast as the others. If stages run in several threads or processes, a stand-in replaces the
+    stage. The stand-in does work of the same kind, at first for as long as the stage, then for a shorter time, and
+    returns the recorded answers of the stage. In both cases, everything else must take as long as before (or p times as
+    long); otherwise the gain is reported as unknown.
 
     Parameters
     ----------
@@ -126,25 +132,25 @@ def what_if(
     name
         Name of the stage to make faster.
     speedups
-        Factors by which it becomes faster, each above 1.
+        Factors by which the stage becomes faster, each above 1.
     once
-        Names of stages that must not be called twice on the same input. They are slowed by a delay instead.
+        Names of stages that must not be called twice on the same input. These stages are slowed by a delay instead.
     beside
         Other sets of stages to run in the same rounds, such as one with a stage that really is faster; see `saved`.
     rounds
-        Least number of rounds.
+        Minimum number of rounds.
     max_seconds
-        Time in s after which to stop, even if the answers are not known to within 1.5 points yet.
+        Time in s after which to stop, even if the gains are not yet known to within 1.5 percentage points.
     method
-        ``"repeats"`` to repeat stages in any case; by default, a stand-in is used if possible.
+        ``"repeats"`` to repeat the stages in any case; by default, a stand-in is used if possible.
     clock
         A function that returns seconds.
 
     Returns
     -------
     WhatIf
-        For each speed-up the gain with its interval, or why it is unknown, and the gain expected from the stage's
-        share.
+        For each speed-up, the gain with its interval, or the reason why it is unknown. In addition, the gain expected
+        from the fraction of the time that the stage takes.
 
     Raises
     ------
@@ -194,16 +200,19 @@ class Work(NamedTuple):
 
 
 def gemm_work(m: int, k: int, n: int, a_bytes: int = 4, b_bytes: int = 4, c_bytes: int = 4) -> Work:
-    """Return the work of a product of an (m, k) and a (k, n) matrix. A multiplication and an addition count as two.
+    """Return the work of multiplying an (m, k) matrix by a (k, n) matrix.
 
-    Each number of the three matrices is moved once. A number takes `a_bytes` in the first matrix, `b_bytes` in the
-    second, and `c_bytes` in the result.
+    A multiplication and an addition count as two operations. Each number of the three matrices is moved once. A number
+    takes `a_bytes` in the first matrix, `b_bytes` in the second, and `c_bytes` in the result.
     """
     return Work(2.0 * m * k * n, float(m * k * a_bytes + k * n * b_bytes + m * n * c_bytes))
 
 
 def attainable(intensity: float, peak: float, bandwidth: float) -> float:
-    """Return the most operations/s for an intensity (operations/byte), peak (operations/s) and bandwidth (bytes/s)."""
+    """Return the attainable performance, in operations/s, at an intensity in operations/byte.
+
+    `peak` is in operations/s, and `bandwidth` in bytes/s.
+    """
     check_least(intensity=intensity)
     check_positive(bandwidth=bandwidth)
     if not peak > 0:
@@ -212,10 +221,11 @@ def attainable(intensity: float, peak: float, bandwidth: float) -> float:
 
 
 def wall(work: Work, seconds: float, peak: float, bandwidth: float, near: float = 0.3) -> str:
-    """Return the limit of an operator: ``"compute"``, ``"memory"``, or ``"overhead"`` if it is far below the roof.
+    """Return what limits an operator: ``"compute"``, ``"memory"``, or ``"overhead"`` if it is far below the roofline.
 
-    Far below means less than `near` of the operations/s attainable at its intensity. At the ridge, the limit is
-    ``"compute"``. Raises ValueError unless `seconds`, `peak` and `bandwidth` are above 0.
+    Far below means that the operator reaches less than the fraction `near` of the operations/s attainable at its
+    intensity. At the ridge of the roofline, the limit is ``"compute"``. Raises ValueError unless `seconds`, `peak` and
+    `bandwidth` are above 0.
     """
     check_positive(seconds=seconds)
     if work.flop / seconds < near * attainable(work.intensity, peak, bandwidth):
@@ -224,9 +234,9 @@ def wall(work: Work, seconds: float, peak: float, bandwidth: float, near: float 
 
 
 def speedup(seconds: Mapping[int, float]) -> dict[int, float]:
-    """Return the speed-up of n workers over one, by n.
+    """Return the speed-up over one worker, for each number of workers n.
 
-    Raise ValueError if the time of one worker is missing, or a time or a number of workers is not finite and above 0.
+    Raise ValueError if the time of one worker is missing, or if a time or a worker count is not finite and above 0.
     """
     check_positive(**{f"seconds[{n}]": took for n, took in seconds.items()})
     if 1 not in seconds:
@@ -235,35 +245,42 @@ def speedup(seconds: Mapping[int, float]) -> dict[int, float]:
 
 
 def efficiency(seconds: Mapping[int, float]) -> dict[int, float]:
-    """Return the speed-up per worker, by n. It is 1 if n workers are n times as fast as one."""
+    """Return the speed-up divided by n, for each n. It is 1 if n workers are n times as fast as one."""
     check_least(1, **{f"n = {n}": n for n in seconds})
     return {n: gain / n for n, gain in speedup(seconds).items()}
 
 
 def amdahl(n: float, serial: float) -> float:
-    """Return the speed-up of a fixed task with n workers, if the share `serial` of it runs on one worker."""
+    """Return the speed-up of a fixed task with n workers, if the fraction `serial` of the task runs on one worker."""
     check_serial(n, serial)
     return 1 / (serial + (1 - serial) / n)
 
 
 def gustafson(n: float, serial: float) -> float:
-    """Return the speed-up of a task that grows with n, if the share `serial` of the time of n workers runs on one."""
+    """Return the speed-up with n workers of a task that grows with n (Gustafson's law).
+
+    The fraction `serial` of the time with n workers is spent on one worker alone.
+    """
     check_serial(n, serial)
     return n - serial * (n - 1)
 
 
 def usl(n: float, contention: float, crosstalk: float) -> float:
-    """Return the speed-up by the Universal Scalability Law."""
+    """Return the speed-up of n workers according to the Universal Scalability Law.
+
+    `contention` and `crosstalk` are the two parameters of the law.
+    """
     check_least(1, n=n)
     check_least(contention=contention, crosstalk=crosstalk)
     return n / (1 + contention * (n - 1) + crosstalk * n * (n - 1))
 
 
 def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
-    """Return contention and crosstalk, neither below 0, that fit measured speed-ups best.
+    """Return the contention and the crosstalk, neither below 0, with which the law fits measured speed-ups best.
 
-    The fit is by least squares of n / speed-up − 1, which is linear in both. Raises ValueError unless two numbers of
-    workers are above 1, and all speed-ups are finite and above 0.
+    The law is the Universal Scalability Law. The fit is by least squares of n / speed-up − 1, which is linear in both
+    parameters. Raises ValueError unless at least two worker counts are above 1, and all speed-ups are finite and above
+    0.
     """
     from scipy.optimize import nnls
 
@@ -279,7 +296,10 @@ def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
 
 
 def best_workers(contention: float, crosstalk: float) -> float:
-    """Return the number of workers with the largest speed-up by the law: at least 1, not rounded, possibly infinite."""
+    """Return the number of workers with the largest speed-up according to the Universal Scalability Law.
+
+    The number is at least 1, is not rounded, and may be infinite.
+    """
     check_least(contention=contention, crosstalk=crosstalk)
     if contention >= 1:
         return 1.0
@@ -287,15 +307,17 @@ def best_workers(contention: float, crosstalk: float) -> float:
 
 
 def types_that_ran(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the share of each type in the time of matrix products, the largest first. It is empty without products.
+    """Return the fraction of the time of matrix multiplications that was computed in each type, the largest first.
+
+    The result is empty if there are no matrix multiplications.
 
     Parameters
     ----------
     events
         Events of an ONNX Runtime trace. A node that ran has ``"cat": "Node"``, a name that ends in ``_kernel_time``,
         its microseconds in ``"dur"``, and in ``"args"`` its ``op_name`` and ``input_type_shape``: for each input a type
-        with its shape, such as ``{"float": [32, 64]}``. The keys of `PRODUCTS` are the products; its values are types,
-        or None if that of the first input counts.
+        with its shape, such as ``{"float": [32, 64]}``. The keys of `PRODUCTS` are the operators that multiply
+        matrices. Its values are their types, or None if the type of the first input counts.
     """
     times: dict[str, float] = {}
     for event in events:

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
 
-"""Comparison of two models: a ratio with its interval, a verdict, a regression gate, and a race that stops early."""
+"""Comparison of two models: a ratio with its interval, a verdict, a regression gate, and early stopping."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.9
 def sign_test(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the exact two-sided p value, at most 1, of the hypothesis "in half of the rounds a exceeds b".
 
-    Ties count for neither side. Raise ValueError if the values do not pair, or if one is not finite.
+    Ties count for neither side. Raise ValueError if `a` and `b` differ in length, or if a value is not finite.
     """
     from scipy.special import bdtrc
 
@@ -75,11 +75,11 @@ def sign_test(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def runs_to_decide(n: int, half_width: float, distance: float, confidence: float = 0.95, power: float = 0.8) -> int:
-    """Return the total number of runs that makes an interval exclude a limit, given its half-width after `n` runs.
+    """Return the total number of runs after which an interval excludes a limit, given its half-width after `n` runs.
 
-    `distance` is that of the estimate from the limit. `power` is the probability that the returned number suffices if
-    the estimate is right. An infinite half-width means that there is no interval yet: return 6. The result is at least
-    6 and at most 10⁹.
+    `distance` is the distance of the estimate from the limit. `power` is the probability that the returned number of
+    runs is enough, if the estimate is correct. An infinite half-width means that there is no interval yet: return 6.
+    The result is at least 6 and at most 10⁹.
     """
     from scipy.special import ndtri
 
@@ -100,9 +100,10 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
 def decide(change: float, interval: tuple[float, float], n: int, margin: float = 0.0, confidence: float = 0.95) -> str:
     """Return ``"equivalent"``, ``"faster"``, ``"slower"``, or ``"undecided: needs about 120 more rounds"``.
 
-    `change` is negative if the first model takes less time (faster). `n` is the number of rounds behind it. Check
-    "equivalent" first: the margin is above 0, and the whole interval lies from −margin to margin. The number of rounds
-    is that for the nearest decision: excluding 0, or fitting inside the margin. If it is above a million, return
+    `change` is negative if the first model takes less time, and so is faster. `interval` is the interval of the change,
+    and `n` the number of rounds that it is based on. Check for "equivalent" first: the margin is above 0, and the whole
+    interval lies from −margin to margin. The number after "needs about" is the number of rounds for the nearest
+    decision: either the interval excludes 0, or it fits inside the margin. If that number is above a million, return
     ``"undecided: needs over 1,000,000 more rounds"``.
     """
     low, high = interval
@@ -120,10 +121,11 @@ def decide(change: float, interval: tuple[float, float], n: int, margin: float =
 
 
 def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
-    """Compare x with y by the rounds that they have in common.
+    """Compare the measurements x with the measurements y, which come from the same rounds.
 
-    Returns ``ratio`` and ``ratio_ci``: of x/y, NaN and (NaN, NaN) unless all values are positive; ``difference`` and
-    ``difference_ci``: the median of x − y and its interval; ``p_value``: that of the sign test. Intervals are pairs.
+    Returns a dictionary. ``ratio`` and ``ratio_ci`` are the median of x/y and its interval, or NaN and (NaN, NaN)
+    unless all values are positive. ``difference`` and ``difference_ci`` are the median of x − y and its interval.
+    ``p_value`` is the p value of the sign test. Intervals are pairs.
     """
     check_pairs(x=x, y=y)
     ratio, low, high = median_ratio(x, y, confidence) if min(*x, *y) > 0 else [math.nan] * 3
@@ -152,28 +154,31 @@ def compare(
     Parameters
     ----------
     a, b
-        Results, or plain measurements.
+        Two results, or two sequences of plain measurements.
     paired
-        Whether to compare round by round, by default if both come from the same rounds of `measure_latencies`.
+        Whether to compare round by round. By default, this is done if both results come from the same rounds of
+        `measure_latencies`.
     margin, confidence
-        Relative change that does not matter (0.02 for ± 2 %), coverage of the intervals (the level is 1 − confidence).
+        Largest relative change that does not matter (0.02 for ± 2 %); coverage of the intervals. The significance level
+        is 1 − confidence.
     names, allow
         Names of a and b, and conditions that may differ; see `pair_names` and `check_comparable`.
 
     Returns
     -------
     Comparison
-        For pairs the median ratio with its order-statistic interval and the sign test, otherwise the ratio of geometric
-        means and Welch's test, both of logarithms. If values are autocorrelated, batches replace them: medians for
-        pairs, otherwise means. Pairs in fewer than 12 batches are compared by Student's t. Interval and p-value always
-        agree.
+        If paired, the median ratio with its order-statistic interval, and the sign test. Otherwise, the ratio of
+        geometric means, and Welch's test of the logarithms. If values are autocorrelated, they are replaced by batches
+        of values: by the medians of batches if paired, otherwise by their means. Pairs in fewer than 12 batches are
+        compared by Student's t test. The interval and the p value always agree.
 
     Raises
     ------
     TypeError
         If `a` or `b` is neither a result nor a list of numbers, such as a model.
     ValueError
-        If the results cannot be compared or paired, or are too few; if `margin` or `confidence` is out of range.
+        If the results cannot be compared or paired, or hold too few values; if `margin` or `confidence` is out of
+        range.
     """
     a, b = _results(a, b)
     check_comparable(a, b, allow)
@@ -221,7 +226,8 @@ def gate_verdict(
 ) -> tuple[str, int | None]:
     """Return the verdict on a slowdown measured in `n` runs, and the total number of runs needed (None if decided).
 
-    The verdict is ``"passes"``, ``"fails"``, or ``"cannot tell: needs 120 runs"``. That number is at least `n` + 1.
+    The verdict is ``"passes"``, ``"fails"``, or ``"cannot tell: needs 120 runs"``. The number after "needs" is at least
+    `n` + 1.
     """
     low, high = interval
     if high <= max_slowdown:
@@ -250,15 +256,16 @@ def regression_gate(
     max_slowdown
         Relative worsening that is still accepted: 0.05 for 5 %.
     paired, confidence, allow
-        See `compare`, also for the exceptions. `allow` may also hold any condition that the answer lists as different.
+        See `compare`, also for the exceptions. `allow` may also hold any condition that the returned `Gate` lists as
+        different.
 
     Returns
     -------
     Gate
-        ``passes`` if the whole interval of the slowdown is at most `max_slowdown`, ``fails`` if all of it is above,
-        else ``cannot tell: needs n runs``. Every condition that differs is listed. If governor, clock, dtype, mode or
-        number of threads differ, the verdict is ``cannot tell``. Results of the same rounds are compared round by
-        round, others by the medians of their sessions (see `by_session`). Kalibera, Jones, ISMM (2013).
+        ``passes`` if the whole interval of the slowdown is at most `max_slowdown`, ``fails`` if the whole interval is
+        above it, else ``cannot tell: needs n runs``. Every condition that differs is listed. If governor, clock, dtype,
+        mode or number of threads differ, the verdict is ``cannot tell``. Results of the same rounds are compared round
+        by round, and other results by the medians of their sessions (see `by_session`). Kalibera, Jones, ISMM (2013).
     """
     if not 0 <= max_slowdown <= 1:
         raise ValueError(f"max_slowdown is {max_slowdown}; give the slowdown you accept as a fraction, 0.05 for 5 %")
@@ -275,7 +282,9 @@ def regression_gate(
 
 
 def sign_e_value(more: int, rounds: int) -> float:
-    """Return the e value against "in half of the rounds a exceeds b", which is valid no matter how often it is checked.
+    """Return the e value against the hypothesis "in half of the rounds a exceeds b".
+
+    The e value is valid no matter how often it is checked.
 
     `more` is the number of rounds in which a exceeded b. The e value is 1 before the first round, and capped near
     1e304. Raise ValueError unless `more` is a count from 0 to `rounds`.
@@ -291,10 +300,12 @@ def sign_e_value(more: int, rounds: int) -> float:
 
 
 def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[float, float]:
-    """Return an interval of the median that holds at all sample sizes at once: two of the values, or −∞ to ∞.
+    """Return an interval for the median that holds at all sample sizes at once.
 
-    It contains every median against which the e value is below `stop_at`, which is 1 / α. Raise ValueError if a value
-    is not finite, or `stop_at` is below 1.
+    Its ends are two of the values, or −∞ and ∞.
+
+    The interval contains every number against which, as the median, the e value is below `stop_at`. If the probability
+    of a false alarm is α, `stop_at` is 1 / α. Raise ValueError if a value is not finite, or `stop_at` is below 1.
     """
     check_numbers(0, values=values)
     check_least(1, stop_at=stop_at)
@@ -313,11 +324,13 @@ def until_decided(
     margin: float = 0.0,
     coin: random.Random | None = None,
 ) -> float:
-    """Time two models in rounds until decided. Return the highest e value for one being faster, 1.0 for no evidence.
+    """Time two models in rounds until it is decided whether one of them is faster. Return the highest e value.
 
-    `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order, once for each round. Stop after a
-    round if the e value reaches `stop_at`, for one model being faster or for a ratio within ± margin, or if
-    `time_is_up()`.
+    The returned e value is evidence for one of the models being faster; 1.0 means that there is no evidence.
+
+    `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order of the models, once for each round.
+    Stop after a round if an e value reaches `stop_at`, either for one model being faster or for a ratio within 1 ±
+    margin, or if `time_is_up()` returns True.
     """
     coin = coin or random.Random()
     n = more = less = above = below = 0
@@ -347,14 +360,17 @@ def compare_live(
     setup: Callable[[Any], Any] | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> Comparison:
-    """Time two models in rounds until one is known to be faster. A check after every round adds no false alarms.
+    """Time two models in rounds until one of them is known to be faster.
+
+    The models are compared after every round, and yet the rate of false alarms does not increase.
 
     Parameters
     ----------
     models, inputs
         Two models by name, and one input for both or for each name; see `measure_latencies`.
     stop_at, max_seconds
-        The e value at which to stop, 1 / α (20 for 5 % false alarms); time in s for warm-up and rounds, at least one.
+        The e value at which to stop, 1 / α (20 for 5 % false alarms); time limit in s for the warm-up and all rounds.
+        At least one round is run.
     margin
         Also stop once the ratio is known to lie within 1 ± margin.
     warmup_runs, seed, clock, setup, sync
@@ -363,14 +379,15 @@ def compare_live(
     Returns
     -------
     Comparison
-        The first model compared with the second. Interval and p value hold no matter when the race stops. After an
-        early stop the ratio is biased a little away from 1: to publish a number, measure again with a fixed number of
-        rounds.
+        The first model compared with the second. The interval and the p value are valid no matter when the timing
+        stops. After an early stop, the ratio is biased a little away from 1. So if you want to publish a number,
+        measure again with a fixed number of rounds.
 
     Raises
     ------
     ValueError
-        If an argument is out of range. Exceptions and Ctrl-C carry the complete rounds as ``error.results``.
+        If an argument is out of range. Exceptions during the rounds, and Ctrl-C, carry the results of all complete
+        rounds as ``error.results``.
     """
     check_live(models, stop_at, max_seconds, margin)
     subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)

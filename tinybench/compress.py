@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/13_compress/13_compress.ipynb: edit the notebook, not this file.
 
-"""Smaller networks: pruning, low rank, distillation with one training budget, and a journal of single changes."""
+"""Smaller networks by pruning, low rank and distillation, and a journal that records one change at a time."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tinybench.support.comparisons.verdict import Comparison
 
 
 def prune_weights(layers: Sequence[Layer], sparsity: float) -> list[Layer]:
-    """Return a network in which the smallest weights of each layer are 0 (Han and others, NeurIPS 2015).
+    """Return a network in which the smallest weights of each layer are set to 0 (Han and others, NeurIPS 2015).
 
     Parameters
     ----------
     layers
-        The network; it stays as it is.
+        The network, which is not changed.
     sparsity
-        Share of the weights of each layer to set to 0, from 0 up to, but not including, 1; else ValueError. Biases
-        stay.
+        Fraction of the weights of each layer to set to 0, from 0 up to, but not including, 1; else ValueError. Biases
+        are not changed.
 
     Returns
     -------
@@ -49,20 +49,21 @@ def prune_weights(layers: Sequence[Layer], sparsity: float) -> list[Layer]:
 
 
 def prune_units(layers: Sequence[Layer], fraction: float) -> list[Layer]:
-    """Return a network without the least important units of each hidden layer (as Li and others, ICLR 2017).
+    """Return a network without the least important units of each hidden layer (similar to Li and others, ICLR 2017).
 
     Parameters
     ----------
     layers
-        The network; it stays as it is.
+        The network, which is not changed.
     fraction
-        Share of the units of each hidden layer to remove, from 0 up to, but not including, 1; else ValueError. At least
-        one unit stays.
+        Fraction of the units of each hidden layer to remove, from 0 up to, but not including, 1; else ValueError. At
+        least one unit is kept.
 
     Returns
     -------
     list of Layer
-        Layers with smaller matrices. They return what the given network would if the removed units always returned 0.
+        Layers with smaller matrices. They return what the given network would return if the removed units always
+        returned 0.
     """
     layers = check_layers(layers)
     if not 0 <= fraction < 1:
@@ -79,11 +80,11 @@ def prune_units(layers: Sequence[Layer], fraction: float) -> list[Layer]:
 
 
 def factorise(layer: Layer, rank: int) -> list[Layer]:
-    """Return two layers that replace one: the best approximation of its weights of the given rank.
+    """Return two layers that together replace one layer: the best approximation of its weights with the given rank.
 
-    The first has shape (inputs, rank), biases 0 and no ReLU. The second has shape (rank, units) and the given biases
-    and ReLU. Both have the same singular values. Raises ValueError if the rank is below 1, or above the smaller of
-    inputs and units.
+    The first layer has shape (inputs, rank), biases 0 and no ReLU. The second has shape (rank, units), and the biases
+    and the ReLU of the given layer. The weights of both have the same singular values. Raises ValueError if the rank is
+    below 1, or above the smaller of inputs and units.
     """
     check_layers([layer])
     check_runs("rank", rank, 1)
@@ -96,15 +97,15 @@ def factorise(layer: Layer, rank: int) -> list[Layer]:
 
 
 def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
-    """Return a network in which layers are factorised if that makes them smaller.
+    """Return a network in which each layer is factorised, if this makes the layer smaller.
 
     Parameters
     ----------
     layers
-        The network; it stays as it is.
+        The network, which is not changed.
     rank
-        Rank of the split layers. A layer of shape (n, m) is split if ``rank * (n + m) < n * m``. Raises ValueError if
-        there is none.
+        Rank of the factorised layers. A layer of shape (n, m) is factorised if ``rank * (n + m) < n * m``. Raises
+        ValueError if there is no such layer.
     """
     layers = check_layers(layers)
     check_runs("rank", rank, 1)
@@ -119,8 +120,8 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
 def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
     """Return probabilities of the same shape as the scores, (n, classes); each row sums to 1.
 
-    The higher the temperature, the more even are the probabilities. Raise ValueError if the temperature is not above 0,
-    or if a score is not finite.
+    The higher the temperature, the closer the probabilities are to each other. Raise ValueError if the temperature is
+    not above 0, or if a score is not finite.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
@@ -137,7 +138,7 @@ def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
 def distillation_loss(
     scores: Any, labels: Any, teacher: Any = None, temperature: float = 4.0, share: float = 0.9
 ) -> float:
-    """Return the mean loss of a student over rows.
+    """Return the loss of a student network in distillation, as the mean over rows.
 
     Parameters
     ----------
@@ -147,9 +148,9 @@ def distillation_loss(
     labels
         Column numbers of the true classes, shape (n,).
     temperature
-        Temperature of both networks in the teacher's part.
+        Temperature for the scores of both networks in the teacher's part of the loss.
     share
-        Weight of the teacher's part, from 0 to 1.
+        Weight of the teacher's part of the loss, from 0 to 1.
     """
     rows = np.arange(len(labels))
     hard = -np.log(softmax(scores)[rows, labels]).mean()
@@ -173,7 +174,10 @@ def distillation_gradient(
 
 
 def adam_step(part: np.ndarray, slope: np.ndarray, mean: np.ndarray, square: np.ndarray, rate: float) -> None:
-    """Change weights in place by one step of Adam (Kingma, Ba, 2015) against the slope. Update the running means."""
+    """Change the weights `part` in place by one step of Adam (Kingma, Ba, 2015) against the gradient `slope`.
+
+    The running means `mean` and `square` are updated, too.
+    """
     mean += 0.1 * (slope - mean)
     square += 0.001 * (slope * slope - square)
     part -= rate * mean / (np.sqrt(square) + 1e-8)
@@ -193,12 +197,12 @@ def train(
     rate: float = 2e-3,
     batch: int = 100,
 ) -> list[Layer]:
-    """Return a network trained further, in float32, by Adam with a learning rate that falls linearly to 0.
+    """Train a network further, in float32, by Adam with a learning rate that falls linearly to 0. Return the result.
 
     Parameters
     ----------
     layers
-        The network to start from; it stays as it is.
+        The network to start from, which is not changed.
     X, y
         Rows of shape (n, inputs), and their labels, from 0 to outputs − 1; else ValueError.
     epochs, batch
@@ -206,9 +210,10 @@ def train(
     seed
         Seed of the order of the rows.
     teacher, temperature, share
-        Scores of shape (n, outputs) to learn from; None for labels alone. See `distillation_loss`.
+        The teacher's scores, of shape (n, outputs), to learn from; None to learn from labels alone. See
+        `distillation_loss`.
     keep_zeros
-        Whether weights that are exactly 0 stay 0, so that pruned ones do not grow back.
+        Whether weights that are exactly 0 stay 0, so that pruned weights do not grow back.
     rate
         Learning rate of the first step.
     """
@@ -251,17 +256,18 @@ def train(
 
 
 def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) -> str:
-    """Return the verdict on a difference, from the intervals of all seeds together.
+    """Return the verdict on a difference between two networks, from the intervals of all training seeds together.
 
-    It is ``"equivalent"``, ``"higher"``, ``"lower"``, or ``"undecided: not established over 2 seeds"`` with their
-    number.
+    The verdict is ``"equivalent"``, ``"higher"``, ``"lower"``, or ``"undecided: not established over 2 seeds"`` with
+    the number of seeds.
 
     Parameters
     ----------
     intervals
-        One ``(lower, upper)`` for each seed. Raises ValueError if there are fewer than two, or NaN is among them.
+        One ``(lower, upper)`` for each seed. Raises ValueError if there are fewer than two intervals, or if one
+        contains NaN.
     margin
-        A difference between −margin and margin does not matter; 0 if every difference does.
+        A difference between −margin and margin does not matter. With 0, every difference matters.
     """
     ends = np.asarray(intervals, float).reshape(-1, 2)
     if len(ends) < 2 or np.isnan(ends).any():
@@ -279,7 +285,10 @@ def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) 
 
 @dataclass(frozen=True)
 class AccuracyChange:
-    """Differences in accuracy between recipes a and b, by seed, with 95 % intervals; ``str`` gives a sentence."""
+    """The differences in accuracy between two training recipes, a and b: one for each seed, with 95 % intervals.
+
+    ``str`` gives a sentence.
+    """
 
     name_a: str
     name_b: str
@@ -306,7 +315,10 @@ class AccuracyChange:
 def accuracy_change(
     y: Any, labels_a: Sequence[Any], labels_b: Sequence[Any], names: tuple[str, str], margin: float = 0.0
 ) -> AccuracyChange:
-    """Compare two recipes by the labels that their networks, one for each seed, predict for the same rows."""
+    """Compare two training recipes by the labels that their networks predict for the same rows.
+
+    Each recipe has one network, and so one sequence of labels, for each seed.
+    """
     if len(labels_a) != len(labels_b) or len(labels_a) < 2:
         raise ValueError(f"{len(labels_a)} and {len(labels_b)} seeds; train each recipe with the same two or more")
     found = [mcnemar(y, a, b) for a, b in zip(labels_a, labels_b, strict=True)]
@@ -334,12 +346,12 @@ class Entry:
 
 @dataclass
 class Journal:
-    """A journal of optimisations, one change at a time, against a kept baseline; see `Journal.record`.
+    """A journal of optimisations. Each entry makes one change to the current baseline; see `Journal.record`.
 
     Parameters
     ----------
     baseline
-        Name of the first model; later that of the last one kept.
+        Name of the first model; later, name of the model that was kept last.
     settings
         Settings of the baseline, such as ``{"hidden": "512-256", "precision": "FP32"}``.
     entries
@@ -353,7 +365,7 @@ class Journal:
     __repr__ = short_repr
 
     def check_words(self, name: str, hypothesis: str, verdict: str) -> None:
-        """Raise ValueError if an entry has no hypothesis, an unknown verdict, or a name that is taken."""
+        """Raise ValueError if an entry has no hypothesis, an unknown verdict, or a name that is already taken."""
         if not hypothesis.strip():
             raise ValueError(f"{name}: write down first what you expect, and why")
         if verdict not in VERDICTS:
@@ -362,7 +374,7 @@ class Journal:
             raise ValueError(f"{name!r} is in the journal already; give the new attempt a name of its own")
 
     def __str__(self) -> str:
-        """Return the entries as lines."""
+        """Return the entries as lines of text."""
         lines = []
         for number, entry in enumerate(self.entries, start=1):
             lines.append(f"{number}. {entry.name} ({entry.change}), against {entry.against}: {entry.verdict.upper()}")
@@ -395,12 +407,12 @@ class Journal:
         settings
             All settings of the attempt. Exactly one differs from those of the baseline.
         measurements
-            Comparisons of `name` with the kept baseline, in this order: see `compare` and `accuracy_change`.
+            Comparisons of `name` with the current baseline, in this order; see `compare` and `accuracy_change`.
 
         Raises
         ------
         ValueError
-            If a rule of the journal is broken. Then nothing is recorded.
+            If a rule of the journal is broken. In this case, nothing is recorded.
         """
         self.check_words(name, hypothesis, verdict)
         changed = changes(self.settings, settings)

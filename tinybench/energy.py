@@ -28,9 +28,9 @@ REST = 0.05  # s; ONNX Runtime's threads spin for some 20 ms after a call
 def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Path]:
     """Return the folders of the processor packages' energy counters below `root`, each package once, ordered by number.
 
-    With `dram`, each package is followed by its ``dram`` domains, whose energy is not part of the package's. Raises
-    FileNotFoundError if there is no package. The message names `root` and the likely reasons: not Linux, a virtual
-    machine, a processor without RAPL, a kernel module not loaded. Linux kernel documentation, "Power Capping
+    With `dram`, each package is followed by its ``dram`` domains. Their energy is not included in that of the package.
+    Raises FileNotFoundError if there is no package. The message names `root` and the likely reasons: not Linux, a
+    virtual machine, a processor without RAPL, a kernel module not loaded. Linux kernel documentation, "Power Capping
     Framework".
     """
     zones = [zone for zone in Path(root).glob("intel-rapl:*") if re.fullmatch(r"intel-rapl:\d+", zone.name)]
@@ -49,10 +49,10 @@ def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Pa
 
 
 def read_counter(path: Path) -> int:
-    """Return the whole number that a sysfs file holds, such as microjoules, by ``path.read_text()``.
+    """Return the whole number in a sysfs file, such as a count of microjoules, with ``path.read_text()``.
 
     Raises PermissionError if only root may read the file. The message names the file, the reason and the remedy. Raises
-    OSError, with the file's name, if it holds anything but digits.
+    OSError if the file contains anything but digits; the message names the file.
     """
     try:
         text = path.read_text().strip()
@@ -67,21 +67,23 @@ def read_counter(path: Path) -> int:
 
 
 def counter_difference(before: int, after: int, largest: int) -> int:
-    """Return the increase of a counter that may have wrapped to 0 once, after `largest`.
+    """Return by how much a counter has increased, if it may have started again from 0 once, after `largest`.
 
-    It does not matter whether `largest` is the last value or one more: one step is far below the counter's resolution.
+    It does not matter whether `largest` is the counter's last value or one more, because a difference of one is far
+    below the counter's resolution.
     """
     return after - before if after >= before else after - before + largest
 
 
 class RaplMeter:
-    """Energy of all processor packages, from the kernel's RAPL counters below `root`.
+    """A meter for the energy of all processor packages, from the kernel's RAPL counters below `root`.
 
-    With `dram`, the energy of the memory, which some processors count separately, is added.
+    With `dram`, the energy of the main memory is added, which some processors count separately.
 
-    ``unit`` is ``"J"``, ``measured`` True, ``details`` names the domains added up. No reading may be longer than
-    ``longest_reading`` seconds, or show more than ``most_watts``: see `check_reading`. Raises FileNotFoundError if
-    there is no package, PermissionError if only root may read the counters, OSError if their range is unknown.
+    ``unit`` is ``"J"`` and ``measured`` is True. ``details`` names the domains whose energy is added up. No reading may
+    last longer than ``longest_reading`` seconds, or show more than ``most_watts``; see `check_reading`. Raises
+    FileNotFoundError if there is no package, PermissionError if only root may read the counters, and OSError if the
+    range of a counter is unknown.
     """
 
     unit = "J"
@@ -121,7 +123,11 @@ class RaplMeter:
         return [read_counter(zone / "energy_uj") for zone in self.domains]
 
     def read(self) -> float:
-        """Return the joules since the meter was made. To count every wrap, read at least once per counter round."""
+        """Return the joules since the meter was made.
+
+        Call this method at least once in the time that a counter takes to run through its range. Otherwise energy is
+        missed.
+        """
         now = self.counters()
         for before, after, largest in zip(self._last, now, self._largest, strict=True):
             self._microjoules += counter_difference(before, after, largest)
@@ -130,12 +136,12 @@ class RaplMeter:
 
 
 class CpuTimeMeter:
-    """Processor time of this process as a substitute for energy. It is never a measurement of energy.
+    """A meter for the processor time of this process, as a substitute for energy. It never measures energy itself.
 
-    `watts_per_core` is the power of a busy core; without it the meter reads seconds. ``unit`` is ``"J"`` with watts,
-    ``"s"`` without; ``measured`` is False. ``details`` holds the watts, their `source`, the clock (processor time of
-    all threads in s) and the `reason` why energy is not measured. Raises ValueError if `watts_per_core` is not
-    positive.
+    `watts_per_core` is the power of a busy core. If it is None, the meter reads seconds instead of joules. ``unit`` is
+    ``"J"`` if the watts are given, else ``"s"``; ``measured`` is False. `clock` returns the processor time of all
+    threads in s. ``details`` holds the watts, their `source`, the name of the clock, and the `reason` why energy is not
+    measured. Raises ValueError if `watts_per_core` is not positive.
     """
 
     measured = False
@@ -169,19 +175,19 @@ class CpuTimeMeter:
 def best_meter(
     root: str | Path = _POWERCAP, watts_per_core: float | None = None, source: str = "given by the caller"
 ) -> RaplMeter | CpuTimeMeter:
-    """Return a meter that measures if this machine has one, else one that estimates.
+    """Return a meter that measures energy if this machine has one, else a meter that estimates it.
 
     Parameters
     ----------
     root
-        Folder of the kernel with its power capping zones.
+        Folder in which the kernel shows its power capping zones.
     watts_per_core, source
         Used for the estimate; see `CpuTimeMeter`.
 
     Returns
     -------
     RaplMeter or CpuTimeMeter
-        In the latter, ``details["not_measured_because"]`` is the reason why the counters cannot be read.
+        For a `CpuTimeMeter`, ``details["not_measured_because"]`` is the reason why the energy counters cannot be read.
     """
     try:
         return RaplMeter(root)
@@ -190,7 +196,7 @@ def best_meter(
 
 
 def suspended() -> float:
-    """Return the seconds that this machine was suspended since its start, or 0 on systems other than Linux."""
+    """Return for how many seconds this machine has been suspended since its start, or 0 on systems other than Linux."""
     if not hasattr(time, "CLOCK_BOOTTIME"):
         return 0.0
     awake = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -198,7 +204,7 @@ def suspended() -> float:
 
 
 def check_reading(meter: Any, energy: float, seconds: float) -> None:
-    """Raise RuntimeError if a meter that measures cannot have counted `energy` in `seconds`."""
+    """Raise RuntimeError if a meter that measures energy cannot have counted `energy` joules in `seconds`."""
     if not meter.measured:
         return
     longest, most = (getattr(meter, name, math.inf) for name in ("longest_reading", "most_watts"))
@@ -215,7 +221,7 @@ def check_reading(meter: Any, energy: float, seconds: float) -> None:
 
 
 def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> float:
-    """Return the power in W that a meter of joules measures during ``sleep(seconds)``.
+    """Return the mean power, in W, that a meter of joules measures during ``sleep(seconds)``.
 
     The duration is taken from `clock`, because a sleep may last longer than requested.
     """
@@ -233,7 +239,7 @@ def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Ca
 def energy_reading(
     call: Callable[[Any], Any], inputs: Any, loops: int, meter: Any, clock: Callable[[], float]
 ) -> tuple[float, float]:
-    """Return the energy, in the meter's unit, and the duration in s of `loops` inferences ``call(inputs)`` together."""
+    """Make `loops` inferences ``call(inputs)``. Return their total energy, in the meter's unit, and duration in s."""
     asleep = suspended()
     energy, start = meter.read(), clock()
     for _ in range(loops):
@@ -261,7 +267,10 @@ def _checked(
 def energy_result(
     meter: Any, values: list[float], idle: list[float], loops: int, notes: dict[str, Any], slept: float, busy: float
 ) -> BenchmarkResult:
-    """Return values in joules or seconds as a result, with metadata on the meter and whether energy was ``seen``."""
+    """Return a result from values in joules or seconds.
+
+    The metadata describes the meter, and notes whether energy was ``seen`` (detected).
+    """
     metadata = {
         "measured": meter.measured,
         **meter.details,
@@ -278,10 +287,11 @@ def energy_result(
 
 
 def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
-    """Note in the metadata whether the energy of an inference was ``seen``.
+    """Note in the metadata of a result whether the energy of an inference was ``seen``, that is, detected.
 
-    It was not seen if its interval reaches 0, or if it is estimated and the processor was hardly `busy`. One reading
-    has no interval, so it detects nothing.
+    Measured energy was not seen if its interval reaches 0. Estimated energy was not seen if the processor was hardly
+    busy; `busy` is the fraction of the time in which it worked. A single reading has no interval, so it cannot detect
+    anything.
 
     ``caution`` gives the reason, after the given `notes`. ``at_most`` is the upper end of the interval, in the result's
     unit, or None if that end has no meaning.
@@ -304,29 +314,30 @@ def measure_energy(
     min_reading: float = 0.1, clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> BenchmarkResult:  # fmt: skip
-    """Return the energy that one inference adds, one value for each reading of many inferences.
+    """Measure the energy that one inference adds. Each value comes from one reading, over many inferences.
 
     Parameters
     ----------
     model, inputs
-        Anything that `as_callable` accepts, and one batch.
+        Any model that `as_callable` accepts, and one batch of inputs.
     meter
-        Anything with ``read()``, ``unit``, ``measured`` and ``details``; `best_meter` if None.
+        Any object with ``read()``, ``unit``, ``measured`` and ``details``. With None, `best_meter` chooses one.
     warmup_runs, measurement_runs, min_reading
-        Least number of calls before the calibration; number of readings, and their shortest length in s.
+        Minimum number of warm-up calls before the calibration; number of readings; shortest duration of a reading in s.
     clock, sleep
-        A function that returns the time in s, and one that waits.
+        A function that returns the time in s, and a function that waits for a given number of seconds.
 
     Returns
     -------
     BenchmarkResult
-        J per inference, without idle power if the meter measures; or ``cpu_time`` in s if the meter has no watts. The
-        metadata says whether the energy is ``measured``, and whether it was ``seen``.
+        Joules per inference, without idle power if the meter measures; or ``cpu_time`` in s if the meter has no watts.
+        The metadata says whether the energy is ``measured``, and whether it was ``seen`` (detected).
 
     Raises
     ------
     RuntimeError
-        If the counter of a measuring meter did not move in a reading, or its value is impossible; see `check_reading`.
+        If the counter of a measuring meter did not move during a reading, or has an impossible value; see
+        `check_reading`.
     """
     call, x = _checked(model, inputs, warmup_runs, measurement_runs, min_reading)
     meter = best_meter() if meter is None else meter
@@ -351,7 +362,7 @@ def cpu_utilisation(
     model: Any, inputs: Any, warmup_runs: int = 5, measurement_runs: int = 10, min_reading: float = 0.1,
     clock: Callable[[], float] = time.perf_counter, cpu_clock: Callable[[], float] = time.process_time,
 ) -> BenchmarkResult:  # fmt: skip
-    """Return the number of cores that a model keeps busy while it runs, one value for each reading. 1.0 is one core.
+    """Measure how many cores a model keeps busy while it runs, with one value for each reading. 1.0 means one core.
 
     The parameters are those of `measure_energy`. `clock` reads wall time, `cpu_clock` the processor time of all
     threads, in s. ``metadata["share_of_machine"]`` is the mean divided by the number of cores that this process may

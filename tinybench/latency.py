@@ -1,6 +1,9 @@
 # Written by "autograder export" from modules/03_latency/03_latency.ipynb: edit the notebook, not this file.
 
-"""Latency of models: steady state, tails, fair rounds of several models, whole sessions and cold starts."""
+"""Measurements of latency: the steady state, tails, several models in fair rounds, whole sessions, and cold starts.
+
+In a round, each model is timed once, and the order of the models changes from round to round.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,9 @@ from tinybench.timer import calibrate_loops, timer_overhead
 def session_call(session: Any) -> Call:
     """Return a function of one array that runs an ONNX Runtime session and returns the session's last output.
 
-    The array is cast to the dtype of the input, without a copy if it has this dtype already. The last output of a
-    classifier holds the probabilities. If the session has several inputs, the function takes a dictionary by name.
-    Raises TypeError if an input has a type that NumPy lacks.
+    The array is cast to the dtype of the session's input, without a copy if the array already has this dtype. The last
+    output of a classifier holds the probabilities. If the session has several inputs, the function takes a dictionary
+    of arrays by input name instead. Raises TypeError if an input has a type that NumPy lacks.
     """
     inputs = session.get_inputs()
     for node in inputs:
@@ -50,8 +53,9 @@ def session_call(session: Any) -> Call:
 def as_callable(model: Any) -> Call:
     """Return a fitted or loaded model as a function of one array.
 
-    Looks, in this order, for an ONNX Runtime session (`run` and `get_inputs`), `predict_proba`, `predict`, `forward`,
-    and the call itself. Raises TypeError if the model has none of these, or is a class instead of an instance.
+    The first that exists is used, in this order: an ONNX Runtime session (with `run` and `get_inputs`),
+    `predict_proba`, `predict`, `forward`, and the model itself if it can be called. Raises TypeError if the model has
+    none of these, or if it is a class instead of an instance.
     """
     if isinstance(model, type):
         raise TypeError(f"{model.__name__} is a class; pass an instance, or lambda x: {model.__name__}(x)")
@@ -69,7 +73,7 @@ def as_callable(model: Any) -> Call:
 
 
 def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
-    """Return the error to raise when a clock went back by `-elapsed` seconds."""
+    """Return the error to raise if a measured duration, `elapsed`, is negative because the clock went back."""
     return RuntimeError(
         f"the clock ran backwards by {-elapsed:.3g} s in measurement {measurement}; "
         "use a monotonic one such as time.perf_counter"
@@ -79,10 +83,10 @@ def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
 def timed_calls(
     call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1, overhead: float = 0.0
 ) -> list[float]:
-    """Time a call `runs` times. Return seconds per call, each measured over `loops` calls in a row.
+    """Make `runs` measurements of a call, each over `loops` calls in a row. Return the seconds per call of each one.
 
-    `overhead` is the duration of an empty measurement in s. It is subtracted from each measurement, down to 0. Raises
-    RuntimeError if the clock runs backwards.
+    `overhead` is the duration of an empty measurement, in s. It is subtracted from each measurement, but the result is
+    never below 0. Raises RuntimeError if the clock runs backwards.
     """
     times = [0.0] * runs
     if loops == 1:
@@ -104,12 +108,12 @@ def timed_calls(
 
 
 def runs_within(seconds: float, per_call: float) -> int:
-    """Return the number of calls of `per_call` seconds that fill `seconds`: at least 1, at most 10 000."""
+    """Return the number of calls, each of `per_call` seconds, that fill `seconds`: at least 1, at most 10 000."""
     return max(1, min(10_000, round(seconds / max(per_call, 1e-9))))
 
 
 def check_runs(name: str, runs: Any, least: int) -> None:
-    """Raise ValueError, with the parameter's name, unless `runs` is a whole number of at least `least`."""
+    """Raise ValueError unless `runs` is a whole number of at least `least`. The message contains `name`."""
     if isinstance(runs, bool) or not isinstance(runs, int | np.integer) or runs < least:
         raise ValueError(f"{name} is {runs!r}; it must be a whole number of at least {least}")
 
@@ -124,12 +128,12 @@ def warm_up(
 ) -> dict[str, Any]:
     """Call ``call(*inputs)`` until its latency stops falling.
 
-    Makes at least `min_calls` calls (never fewer than 3) and continues for at least `min_seconds`. Once `min_calls`
-    calls are done, it stops at `max_seconds`.
+    The warm-up makes at least `min_calls` calls (never fewer than 3) and lasts at least `min_seconds`. Once `min_calls`
+    calls are done, it stops after `max_seconds` even if the latency is still falling.
 
-    Returns ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and ``settled``,
-    which is False if the latency was still falling. Raises ValueError for a wrong `min_calls`, and RuntimeError if the
-    clock stands still.
+    Returns a dictionary with the number of ``calls``, their total duration in ``seconds``, the duration of the
+    ``first_call``, the ``median`` duration of a call in the last block of calls, and ``settled``, which is False if the
+    latency was still falling. Raises ValueError for a wrong `min_calls`, and RuntimeError if the clock stands still.
     """
     check_runs("min_calls", min_calls, 0)
     began = clock()
@@ -148,14 +152,17 @@ def warm_up(
 
 
 def as_input(inputs: Any) -> Any:
-    """Return an input unchanged. Raise ValueError, with its shape, if it is empty."""
+    """Return an input unchanged. Raise ValueError if the input is empty; the message contains its shape."""
     if 0 in shape_of(inputs):
         raise ValueError(f"the input is empty: its shape is {shape_of(inputs)}")
     return inputs
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """Return the shape of an array, table or list of equal rows, the length of other lists, and ``()`` otherwise."""
+    """Return the shape of an array, a table or a list of equally long rows.
+
+    For any other list, the result is a tuple with the length alone. For everything else, it is ``()``.
+    """
     try:
         return tuple(int(size) for size in getattr(x, "shape", None) or np.shape(x))
     except (TypeError, ValueError):  # rows of different length
@@ -170,12 +177,12 @@ def shape_notes(x: Any) -> dict[str, Any]:
 
 
 def describe_input(x: Any) -> dict[str, Any]:
-    """Return the `shape_notes` of an input and the `machine_notes`: the conditions of a measurement."""
+    """Return the conditions of a measurement: the `shape_notes` of the input, and the `machine_notes`."""
     return {**shape_notes(x), **machine_notes()}
 
 
 def run_notes(model: Any, x: Any, clock: Clock) -> dict[str, Any]:
-    """Return as metadata: model, input, clock, the clock's overhead in s, and whether garbage is collected."""
+    """Return metadata: the model, the input, the clock with its overhead in s, and whether garbage is collected."""
     return {
         "model": getattr(model, "__name__", type(model).__name__),
         **describe_input(x),
@@ -188,11 +195,12 @@ def run_notes(model: Any, x: Any, clock: Clock) -> dict[str, Any]:
 def prepare(
     model: Any, x: Any, warmup_runs: int, clock: Clock, max_seconds: float = 10.0
 ) -> tuple[Call, int, dict[str, Any]]:
-    """Warm up a model. Return it as a function of one array, the number of loops per measurement, and metadata.
+    """Warm up a model. Return the model as a function of one array, the number of calls per measurement, and metadata.
 
-    The warm-up makes at least `warmup_runs` calls (0: none at all) and takes at most `max_seconds`, see `warm_up`. The
-    number of loops is 1, or, if a warm call takes less than 10 µs, the number that `calibrate_loops` finds for 10 µs.
-    The metadata are `run_notes`, ``warmup_runs``, ``warmup`` (the report of `warm_up`, or None) and ``loops``.
+    The warm-up makes at least `warmup_runs` calls (0 means no warm-up) and takes at most `max_seconds`; see `warm_up`.
+    The number of calls per measurement (loops) is 1, or, if a warm call takes less than 10 µs, the number that
+    `calibrate_loops` finds for 10 µs. The metadata are `run_notes`, ``warmup_runs``, ``warmup`` (the report of
+    `warm_up`, or None) and ``loops``.
     """
     call = as_callable(model)
     warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
@@ -210,7 +218,7 @@ def made_ready(
     sync: Callable[[], Any] | None = None,
     max_seconds: float | None = None,
 ) -> dict[str, Subject]:
-    """Return one warm subject per model, with the input of the same name; see `ready`."""
+    """Warm up each model with the input of the same name. Return one `Subject` for each model; see `ready`."""
     check_runs("warmup_runs", warmup_runs, 0)
     if getattr(clock, "__name__", "").endswith("_ns"):
         raise ValueError(f"{clock.__name__} gives nanoseconds; pass a clock of seconds, such as time.perf_counter")
@@ -245,29 +253,29 @@ def measure_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Return the steady latency of one model, in seconds per call. The metadata describes the measurement.
+    """Measure the steady-state latency of one model, in s per call. The metadata describes the measurement.
 
     Parameters
     ----------
     model
         See `as_callable`.
     inputs
-        The input of each call, passed on as it is: `tinybench.arguments` for several arguments, a dictionary by name
-        for an ONNX session of several inputs.
+        The input of each call, passed on unchanged. Use `tinybench.arguments` to pass several arguments, and a
+        dictionary of arrays by name for an ONNX session with several inputs.
     warmup_runs, measurement_runs
-        Least number of untimed calls, 0 for none (see `warm_up`), and number of measurements after them.
+        Minimum number of untimed warm-up calls (0 for none, see `warm_up`), and number of measurements after them.
     clock
-        A function that returns seconds.
+        A function that returns the time in seconds.
     setup
-        Makes the input of each call, outside the measured time: `copy.deepcopy` for a model that changes its input.
+        A function that makes each call's input outside the measured time: `copy.deepcopy` for a model that changes it.
     sync
-        Waits for a device, such as ``torch.cuda.synchronize``, after each call and within the measured time.
+        A function such as ``torch.cuda.synchronize``, which waits for a device after each call, in the measured time.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        If the model cannot be called or returns before its work is done; if a number of runs is wrong; if the input is
-        empty or the model changes it; if the clock stands still or runs backwards.
+        If the model cannot be called, or returns before its work is done; if a number of runs is wrong; if the input is
+        empty, or the model changes its input; if the clock stands still or runs backwards.
     """
     check_runs("measurement_runs", measurement_runs, 1)
     [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
@@ -289,8 +297,8 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     dict
         ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values, as
         in RFC 3393; None for one value) in the unit of the result; ``intervals``: the order-statistic interval of each
-        percentile that has enough measurements, unless both ends are equal; ``reasons``: why each of the others has no
-        interval.
+        percentile for which there are enough measurements, unless both ends are equal; ``reasons``: for each of the
+        numbers without an interval, why it has none.
     """
     reasons = {
         "max": "a maximum only grows with more measurements",
@@ -315,11 +323,11 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
-    """Return the input of each model by name, in the order of `models`, all of one shape.
+    """Return the input of each model by the model's name, in the order of `models`. All inputs have the same shape.
 
-    `inputs` is one input for all, or a dictionary with one for each name. A dictionary without the name of any model is
-    itself the input. Raises ValueError if there are no models, the names do not match, an input is empty, or the shapes
-    differ: then the times would measure different work.
+    `inputs` is one input for all models, or a dictionary with one input for each name. If no key of a dictionary is the
+    name of a model, the dictionary itself is the input. Raises ValueError if there are no models, the names do not
+    match, an input is empty, or the shapes differ, because the models would then do different amounts of work.
     """
     if not isinstance(models, Mapping):
         raise TypeError(f"models is a {type(models).__name__}; pass a dictionary such as {'{'}'fp32': session{'}'}")
@@ -347,24 +355,31 @@ def ready(
     sync: Callable[[], Any] | None = None,
     max_seconds: float | None = None,
 ) -> dict[str, Subject]:
-    """Return warm models, ready for rounds. Those of similar latency have the same loops; all have the same overhead.
+    """Warm up models. Return each one, by name, as a `Subject` that can be timed in rounds.
 
-    For the arguments see `measure_latencies`. ``subject.measure()`` returns one measurement in s per call.
+    Models of similar latency get the same number of calls per measurement. The same clock overhead is subtracted for
+    all.
+
+    For the arguments see `measure_latencies`. ``subject.measure()`` makes one measurement and returns it in s per call.
     """
     return made_ready(models, inputs_by_model(models, inputs), warmup_runs, clock, setup, sync, max_seconds)
 
 
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
-    """Return, for each round, all names in a new random order. The same seed gives the same orders, None new ones."""
+    """Return, for each round, all names in a new random order.
+
+    The same seed gives the same orders. With None, the orders are different each time.
+    """
     rng = np.random.default_rng(seed)
     shuffled = rng.permuted(np.tile(np.arange(len(names)), (rounds, 1)), axis=1)  # each row separately
     return [[names[i] for i in order] for order in shuffled.tolist()]
 
 
 def hot_median(subject: Subject, seconds: float = 5e-3) -> float:
-    """Return the median latency in s of a block of calls with hot caches, which lasts about `seconds`.
+    """Return the median latency, in s, over a block of calls with hot caches. The block lasts about `seconds`.
 
-    Two measurements before the block are not counted. They show how many measurements fit into it, at least one.
+    Two measurements before the block are not counted. They show how many measurements fit into the block, which holds
+    at least one.
     """
     lead = subject.times(2)
     return median(subject.times(runs_within(seconds, min(lead) * subject.loops)))
@@ -384,22 +399,25 @@ def measure_latencies(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> dict[str, BenchmarkResult]:
-    """Return the latencies of models by name. Each round times all models once, in a new random order.
+    """Measure the latencies of several models, by name. Each round times all models once, in a new random order.
 
     Parameters
     ----------
     models, inputs
-        Models by name; one input for all or one for each name, of one shape (see `inputs_by_model`).
+        The models by name; one input for all models, or one for each name, all of the same shape (see
+        `inputs_by_model`).
     measurement_runs
-        Number of rounds; their largest number if `max_seconds` (for everything, warm-up included) is given.
+        Number of rounds. There may be fewer if `max_seconds` is given, a time limit for everything including the
+        warm-up.
     mode
         ``"as_served"``: one measurement of each model in a round. ``"hot"``: see `hot_median`.
     seed
-        Seed of the orders; None for random ones.
+        Seed for the order of the models in each round; None for orders that differ each time.
     progress
         A function that wraps the list of rounds, such as ``tqdm``.
     warmup_runs, clock, max_seconds, setup, sync
-        See `measure_latency`, also for the exceptions. An error or Ctrl-C carries the complete rounds as ``results``.
+        See `measure_latency`, also for the exceptions. An exception during the rounds, Ctrl-C included, carries the
+        results of all complete rounds in its attribute ``results``.
     """
     if mode not in ("as_served", "hot"):
         raise ValueError(f"mode is {mode!r}; it must be 'as_served' or 'hot'")
@@ -416,7 +434,10 @@ def measure_latencies(
 
 
 def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list[float]:
-    """Return the start of each round, in s since the session began: a random time in one of equally long slots."""
+    """Return the time at which each round starts, in s since the session began.
+
+    The session is divided into equally long slots, one for each round. A round starts at a random time in its slot.
+    """
     rng = np.random.default_rng(seed)
     return [float(i + rng.random()) * seconds / rounds for i in range(rounds)]
 
@@ -424,9 +445,9 @@ def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list
 def while_in_time(
     starts: Iterable[float], started: Sequence[float], began: float, subject: Subject, notes: dict[str, Any]
 ) -> Iterator[float]:
-    """Yield starts while one more round, as long as the last one, would end in time.
+    """Yield the start of one round after another, as long as another round like the last one would end in time.
 
-    `started` holds the time at which each round so far began. The length of the session is noted in `notes`.
+    `started` holds the time at which each round so far began. The length of the session so far is stored in `notes`.
     """
     for start in starts:
         yield start
@@ -450,18 +471,22 @@ def measure_session_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Return the latency over a whole session: medians of short rounds spread over it (see `hot_median`).
+    """Measure latency over a whole session, as the medians of short rounds that are spread over the session.
+
+    Each median is a `hot_median`.
 
     Parameters
     ----------
     rounds, seconds
-        Number of rounds, at least 10, and length of the session in s. If the rounds take longer, so does the session.
+        Number of rounds, at least 10, and length of the session in s. If the rounds need more time, the session lasts
+        longer.
     sleep, seed
         A function that waits the given seconds between rounds; seed of `session_starts`.
     max_seconds
-        Longest time for everything, warm-up included. If it is too short for all rounds, there are fewer.
+        Time limit in s for everything, including the warm-up. If it is too short for all rounds, fewer rounds are
+        measured.
     model, inputs, warmup_runs, clock, setup, sync
-        See `measure_latency`, also for the exceptions. ``metadata["round_starts"]`` has the start of each round.
+        See `measure_latency`, also for the exceptions. ``metadata["round_starts"]`` holds the start of each round.
     """
     check_runs("rounds", rounds, 10)
     if not 0 < seconds < float("inf"):
@@ -489,7 +514,9 @@ def measure_cold_start(
     steady_calls: int = 50,
     launch: Callable[[Mapping[str, Any]], Mapping[str, float]] = run_fresh,
 ) -> dict[str, BenchmarkResult]:
-    """Return the time in s of each stage until a new process answers: ``import``, ``load``, ``first_call``, ``steady``.
+    """Measure the time, in s, of each stage of a cold start in a new process.
+
+    The result holds the stages ``import``, ``load``, ``first_call`` and ``steady``, by name.
 
     Parameters
     ----------
@@ -498,11 +525,11 @@ def measure_cold_start(
     inputs
         The array to call the model with.
     repeats
-        Number of fresh processes, one value each. An interval of the median takes at least 6.
+        Number of fresh processes, each of which gives one value per stage. An interval of the median needs at least 6.
     steady_calls
-        Number of calls after the first one. Their median is the steady state.
+        Number of calls after the first one. Their median is the value of the stage ``steady``.
     launch
-        A function that runs one cold start and returns its stages.
+        A function that runs one cold start and returns the seconds of each stage.
 
     Raises
     ------

@@ -48,11 +48,11 @@ def arrivals(rate: float, seconds: float, process: str = "poisson", seed: int | 
     seconds
         Length of time in which requests arrive.
     process
-        ``"poisson"``: independent users, gaps vary; ``"constant"``: one every ``1 / rate`` seconds, from 0 on.
+        ``"poisson"``: independent users, gaps vary; ``"constant"``: a request every ``1 / rate`` seconds, from 0 on.
     seed
         The same seed gives the same arrivals.
 
-    Raises ValueError if `rate` or `seconds` is not a finite number above 0, or `process` is another word.
+    Raises ValueError if `rate` or `seconds` is not a finite number above 0, or if `process` is unknown.
     """
     check_positive(rate=rate, seconds=seconds)
     if process not in ("poisson", "constant"):
@@ -65,18 +65,18 @@ def arrivals(rate: float, seconds: float, process: str = "poisson", seed: int | 
 
 @dataclass(eq=False)
 class LoadResult:
-    """The outcome of every request of a run: one row each, times in seconds from the start of the run.
+    """The outcomes of all requests of a load test, one row for each, with times in seconds from the start of the test.
 
     Attributes
     ----------
     intended, started, finished
-        When each request was meant to start, did start, and was answered or given up; sorted by `intended`.
+        The times at which each request should start, did start, and was answered or given up; sorted by `intended`.
     ok
         Whether the request was answered and did not fail.
     seconds
         Length of time in which requests were sent.
     metadata
-        Further facts, as JSON can hold them; ``"loop"`` is ``"open"`` or ``"closed"``.
+        Further facts that JSON can store; ``"loop"`` is ``"open"`` or ``"closed"``.
     """
 
     intended: np.ndarray
@@ -110,18 +110,18 @@ class LoadResult:
         return float(np.sum(self.latencies <= bound) / self.seconds)
 
     def backlog(self, at: Any) -> np.ndarray:
-        """Return the number of requests that were due and not yet answered, at some moments in seconds."""
+        """Return the number of requests that were due and not yet answered at each of the times `at`, in seconds."""
         due, done = np.sort(self.intended), np.sort(self.finished)
         return np.asarray(np.searchsorted(due, at, side="right") - np.searchsorted(done, at, side="right"))
 
     def percentile(self, q: float) -> float:
-        """Return the q-th percentile of latencies in seconds. Raise ValueError, with the reason, if there is none."""
+        """Return the q-th percentile of latencies in s. Raise ValueError, with the reason, if it is unknown."""
         if found := objections(self, q):
             raise ValueError("; ".join(found))
         return float(np.quantile(self.latencies, q / 100, method="inverted_cdf"))
 
     def percentile_ci(self, q: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the `tail_interval` of the q-th percentile, in seconds. Raise ValueError like `percentile`."""
+        """Return the `tail_interval` of the q-th percentile, in seconds. Raise ValueError as `percentile` does."""
         self.percentile(q)
         return tail_interval(self.latencies, q, confidence)
 
@@ -160,7 +160,7 @@ def open_loop(
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LoadResult:
-    """Return the outcome of requests that are sent at their intended starts, whether or not earlier ones were answered.
+    """Send requests at their intended starts, whether or not earlier ones were answered. Return the outcomes.
 
     Latencies count from the intended start, so that a request that starts late does not look fast.
 
@@ -198,13 +198,13 @@ def closed_loop(
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LoadResult:
-    """Let users send a request, wait for the answer, think, and send again, as most load generators do.
+    """Simulate users who send a request, wait for the answer, think, and send again. Most load generators do this.
 
-    The intended start is the actual one, because a waiting user cannot be late. So requests that a stall holds back are
+    The intended start is the actual start, because a waiting user cannot be late. So requests that a stall delays are
     not counted ("coordinated omission": Tene, "How NOT to Measure Latency", Strange Loop 2015).
 
-    `send` is as in `open_loop`; its number counts all requests. After an answer, users wait for `think` seconds before
-    the next request. They stop after `seconds`.
+    `send` is as in `open_loop`; requests of all users are numbered together. After an answer, users wait for `think`
+    seconds before the next request. They stop after `seconds`.
     """
     check_positive(users=users, seconds=seconds)
     rows: list[tuple[float, float, bool]] = []
@@ -228,11 +228,11 @@ def closed_loop(
 
 
 def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Return an interval for the q-th percentile of values in order of time, which may be autocorrelated.
+    """Return an interval for the q-th percentile of values that are in order of time, and may be autocorrelated.
 
-    The error of the share of values beyond the percentile comes from its scatter over ten consecutive batches, but is
-    at least the binomial error of independent values. The interval is Student's t with 9 degrees, on the logarithm of
-    the share; batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
+    The standard error of the fraction of values beyond the percentile is estimated from ten consecutive batches, and is
+    at least the binomial error of independent values. The interval is Student's t with 9 degrees of freedom, on the
+    logarithm of that fraction. Batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
 
     Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short.
     """
@@ -256,16 +256,16 @@ def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[
 
 
 def littles_law(rate: float, seconds: float) -> float:
-    """Return the mean number of requests in a system, which arrive at `rate` and stay for `seconds` on average.
+    """Return the mean number of requests in a system if they arrive at `rate` and stay for `seconds` on average.
 
-    Little, Operations Research 9 (1961). It holds for any order, any distributions and any number of servers.
+    Little, Operations Research 9 (1961). The law holds for any order, any distributions and any number of servers.
     """
     check_least(rate=rate, seconds=seconds)
     return rate * seconds
 
 
 def utilisation(rate: float, service: float, servers: int = 1) -> float:
-    """Return the share of time that servers are busy, if requests arrive at `rate` and take `service` seconds each."""
+    """Return the fraction of time servers are busy, if requests arrive at `rate` and take `service` seconds each."""
     check_least(rate=rate, service=service)
     check_positive(servers=servers)
     return rate * service / servers
@@ -279,7 +279,7 @@ def mg1(rate: float, service: float, cv2: float) -> float:
     rate, service
         Requests per second; the mean service time in seconds.
     cv2
-        The variance of the service times divided by their squared mean: 0 if all are the same, 1 if exponential.
+        The variance of the service times divided by their squared mean: 0 if all are equal, 1 if exponential.
 
     Raises
     ------
@@ -296,9 +296,9 @@ def mg1(rate: float, service: float, cv2: float) -> float:
 
 
 def mmc(rate: float, service: float, servers: int) -> float:
-    """Return the mean wait in the queue in seconds, with Poisson arrivals and exponential service by several servers.
+    """Return the mean wait in the queue, in s, for Poisson arrivals, exponential service times and several servers.
 
-    Raises ValueError like `mg1`, or if `servers` is not a whole number. Erlang C: Harchol-Balter (2013), chapter 14.
+    Raises ValueError as `mg1` does, or if `servers` is not a whole number. Erlang C: Harchol-Balter (2013), chapter 14.
     """
     rho = check_load(rate, service, servers)
     blocked = 1.0  # Erlang B, by its recursion: powers and factorials would overflow
@@ -309,20 +309,20 @@ def mmc(rate: float, service: float, servers: int) -> float:
 
 
 def mm1(rate: float, service: float) -> float:
-    """Return the mean wait in seconds for Poisson arrivals and exponential service. Raise ValueError like `mg1`."""
+    """Return the mean wait in s for Poisson arrivals and exponential service times. Raise ValueError as `mg1` does."""
     return mg1(rate, service, 1.0)
 
 
 def md1(rate: float, service: float) -> float:
-    """Return the mean wait in seconds for Poisson arrivals and a constant service time. Raise ValueError like `mg1`."""
+    """Return the mean wait in s for Poisson arrivals and a constant service time. Raise ValueError as `mg1` does."""
     return mg1(rate, service, 0.0)
 
 
 def kingman(rate: float, service: float, cv2_gaps: float, cv2: float) -> float:
-    """Return an upper bound of the mean wait in seconds, for independent gaps of any distribution and one server.
+    """Return an upper bound of the mean wait in s, for one server and independent gaps with any distribution.
 
-    `cv2_gaps` and `cv2` are the variance of gaps and of service times, divided by the squared mean. Raises ValueError
-    like `mg1`. Kingman, Biometrika 49 (1962): the sum of both variances × rate / (2 (1 − ρ)).
+    `cv2_gaps` and `cv2` are the variances of gaps and service times, each divided by the squared mean. Raises
+    ValueError as `mg1` does. Kingman, Biometrika 49 (1962): the sum of both variances × rate / (2 (1 − ρ)).
     """
     check_least(cv2_gaps=cv2_gaps, cv2=cv2)
     rho = check_load(rate, service)
@@ -373,9 +373,9 @@ def simulate_queue(arrivals: Numbers, services: Numbers, servers: int = 1) -> np
 
 
 def single_stream(send: Callable[[int], Any], seconds: float = 10.0, **clocks: Any) -> LoadResult:
-    """Send one request after another. MLPerf Inference judges the p90.
+    """Send one request after another. MLPerf Inference judges this scenario by the p90.
 
-    Reddi and others, "MLPerf Inference Benchmark", ISCA 2020; `send`, `clock` and `sleep` as in `closed_loop`.
+    Reddi and others, "MLPerf Inference Benchmark", ISCA 2020. `send`, `clock` and `sleep` are as in `closed_loop`.
     """
     result = closed_loop(send, 1, 0.0, seconds, **clocks)
     result.metadata |= {"scenario": "single_stream", "q": 90}
@@ -383,7 +383,7 @@ def single_stream(send: Callable[[int], Any], seconds: float = 10.0, **clocks: A
 
 
 def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int = 8, **clocks: Any) -> LoadResult:
-    """Send queries of `samples` requests at once, one after another. Each ends with its last answer; p99 counts."""
+    """Send queries in turn, each of `samples` simultaneous requests. Each ends with its last answer; p99 counts."""
     with ThreadPoolExecutor(samples) as pool:
         result = closed_loop(
             lambda i: all(ok is not False for ok in pool.map(send, range(i * samples, (i + 1) * samples))),
@@ -415,7 +415,7 @@ def server(
     tolerance: float = 0.05,
     repeats: int = 4,
 ) -> Rate:
-    """Return the highest rate of Poisson arrivals whose q-th percentile keeps a bound (MLPerf's scenario "Server").
+    """Return the highest rate of Poisson arrivals at which the q-th percentile is within a bound (MLPerf's "Server").
 
     Parameters
     ----------
@@ -424,9 +424,9 @@ def server(
     bound
         Largest latency allowed, in seconds.
     low, high
-        A rate that keeps the bound, and one that does not; else ValueError is raised.
+        A rate that keeps the bound, and a rate that does not; else ValueError is raised.
     q, tolerance, repeats
-        The percentile; relative distance of the two ends at which to stop; most measurements of one rate.
+        The percentile; relative distance of `low` and `high` at which to stop; maximum of measurements of one rate.
     """
     check_positive(bound=bound, low=low, high=high, tolerance=tolerance, repeats=repeats)
     judge = judge_of_rates(run, bound, low, high, q, repeats)
@@ -475,7 +475,7 @@ class Batcher(Batching):
     """A batcher of single requests, in front of a model that is faster with many rows at once.
 
     Use it as ``async with Batcher(run) as batcher: answer = await batcher.submit(row)``. Accepted requests are answered
-    before the block ends. `submit` raises the error of its batch, and asyncio.QueueFull if too many wait.
+    before the block ends. `submit` raises the error of its batch, or asyncio.QueueFull if too many wait.
 
     Parameters
     ----------
@@ -492,7 +492,7 @@ class Batcher(Batching):
     async def gather(self) -> list[Waiting]:
         """Return the next batch from `self.queue`: full, or smaller once its oldest request has waited `max_wait`.
 
-        Requests that already wait are taken even if the oldest one is late. No request that was taken is lost.
+        Requests that are already waiting are taken even if the oldest one is late. No request that was taken is lost.
         """
         batch = [await self.queue.get()]
         try:
@@ -507,7 +507,7 @@ class Batcher(Batching):
 def rehearse(
     arrivals: Numbers, batch_seconds: Callable[[int], float], max_batch: int, max_wait: float
 ) -> tuple[np.ndarray, list[int]]:
-    """Return the same as `simulate_batches`, from the `Batcher` itself with a clock that jumps instead of waiting."""
+    """Return what `simulate_batches` returns, by running the `Batcher`, with a clock that jumps instead of waiting."""
     times = check_arrivals(arrivals)
     return in_virtual_time(
         rehearsal(lambda run: Batcher(run, max_batch, max_wait, max_queue=len(times)), times, batch_seconds)
@@ -544,7 +544,7 @@ def best_setting(
     bound, q
         The q-th percentile of simulated latencies is at most `bound` seconds. Raises ValueError if no pair keeps it.
     max_batches, max_waits
-        Values to try, in every pair. Of equally good pairs the first one counts.
+        Values to try, in all pairs. Of equally good pairs, the first is returned.
     """
     check_percentile(q)
     best, least = None, math.inf
@@ -561,7 +561,7 @@ def best_setting(
 def instances_needed(
     peak_qps: float, services: Numbers, bound: float, q: float = 99.0, most: int = 64, seed: int | None = 0
 ) -> int:
-    """Return the number of instances behind one queue that keep the q-th percentile within a bound at peak traffic.
+    """Return how many instances behind one queue keep the q-th percentile of latency within a bound at peak traffic.
 
     Parameters
     ----------
@@ -572,7 +572,7 @@ def instances_needed(
     bound
         Largest latency allowed, in seconds.
     most
-        Largest number of instances; raises ValueError if these are not enough.
+        Largest number of instances. If these are not enough, raises ValueError.
     """
     check_positive(peak_qps=peak_qps, bound=bound)
     check_numbers(services=services)
@@ -587,7 +587,7 @@ def instances_needed(
 
 
 def rule_of_thumb(peak_qps: float, service: float, safety: float = 1.5, most_busy: float = 0.7) -> int:
-    """Return the number of instances by the usual rule of thumb, which ignores the bound and the variation."""
+    """Return the number of instances by the usual rule of thumb. It ignores the bound and the variation."""
     check_positive(peak_qps=peak_qps, service=service, safety=safety, most_busy=most_busy)
     return math.ceil(peak_qps * service * safety / most_busy)
 

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/15_bottleneck/15_bottleneck.ipynb: edit the notebook, not this file.
 
-"""A check whether this machine is fit for measurements: findings, why they matter, and what to type."""
+"""A check of whether this machine is fit for measurements, with advice on what to do if it is not."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def granted_cores(cpu_max: str, cores: int) -> float:
     Parameters
     ----------
     cpu_max
-        Content of its file ``cpu.max``: the µs that it may run, and the µs of the period. ``"50000 100000"`` is half a
-        core. ``"max 100000"``, or an empty text, is no limit.
+        Content of the group's file ``cpu.max``: the µs that the group may run, and the µs of the period.
+        ``"50000 100000"`` means half a core. ``"max 100000"``, or an empty text, means that there is no limit.
     cores
         Number of cores of the machine. A group never gets more.
     """
@@ -33,20 +33,24 @@ def granted_cores(cpu_max: str, cores: int) -> float:
 
 
 def stolen_share(before: str, after: str) -> float:
-    """Return the share of the time between two readings that the hypervisor gave to others, from 0 to 1.
+    """Return the fraction of time, from 0 to 1, that the hypervisor gave to others between two readings.
 
     Parameters
     ----------
     before, after
-        First lines of ``/proc/stat``: ``cpu`` and ticks spent in user, nice, system, idle, iowait, irq, softirq, steal,
-        guest and guest_nice, all since the machine started. The last two are contained in user and nice.
+        First line of ``/proc/stat`` at each of the two readings: ``cpu``, and the ticks spent in user, nice, system,
+        idle, iowait, irq, softirq, steal, guest and guest_nice since the machine started. The ticks of guest and
+        guest_nice are already contained in those of user and nice.
     """
     spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9], strict=True)]
     return spent[7] / sum(spent) if sum(spent) else 0.0
 
 
 class Finding(NamedTuple):
-    """A finding on one condition: its level (ok, warn or unknown), the observation, why it matters, what to type."""
+    """A finding on one condition of a machine: its level, what was seen, why it matters, and what to type.
+
+    The level is ok, warn or unknown.
+    """
 
     name: str
     level: str
@@ -56,7 +60,9 @@ class Finding(NamedTuple):
 
 
 def judge(rules: Iterable[Rule], facts: Mapping[str, Any]) -> list[Finding]:
-    """Return a finding for each rule: first warnings, then unknown ones, then the rest, each in the order of the rules.
+    """Return a finding for each rule: first the warnings, then the unknown ones, then the rest.
+
+    Within each of these three groups, findings are in the order of the rules.
 
     A rule has ``name``, ``fact`` (the key of its value in `facts`), ``fine(value)``, ``show(value)`` (the observation
     as text), ``why`` and ``do``. If the fact is missing or None, the level is ``"unknown"`` and ``seen`` is
@@ -89,7 +95,7 @@ class MachineCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether no condition may spoil a measurement; ``if machine_check():`` tests the same."""
+        """Whether there are no warnings. ``if machine_check():`` tests the same."""
         return not self.warnings
 
     def __bool__(self) -> bool:
@@ -121,12 +127,14 @@ class MachineCheck:
 
 
 def machine_check(root: Path | str = "/", **how: Any) -> MachineCheck:
-    """Return the conditions that limit or disturb measurements on a machine, why they matter, and what to type.
+    """Check a machine for conditions that limit or disturb measurements. Return the findings.
+
+    They include why each condition matters, and what to type.
 
     Parameters
     ----------
     root
-        Folder with the machine's ``proc`` and ``sys``.
+        Folder that contains the machine's ``proc`` and ``sys``.
     how
         Options of `machine_facts.read_facts`, such as an earlier reading.
     """

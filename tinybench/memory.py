@@ -33,8 +33,8 @@ from tinybench.support.rounds.fresh_processes import fresh_task
 def read_status(proc: str | Path = "/proc") -> dict[str, int]:
     """Return the current resident memory (``VmRSS``) and its high-water mark (``VmHWM``), in bytes.
 
-    Both are read from ``self/status`` in `proc`. Raises OSError if there is no such file or it lacks one of the two,
-    which happens on systems other than Linux and in some sandboxes.
+    Both are read from ``self/status`` in `proc`. Raises OSError if there is no such file, or if one of the two values
+    is missing in it. This happens on systems other than Linux and in some sandboxes.
     """
     found = {}
     for line in Path(proc, "self", "status").read_text(encoding="utf-8").splitlines():
@@ -49,17 +49,17 @@ def read_status(proc: str | Path = "/proc") -> dict[str, int]:
 def reset_peak(proc: str | Path = "/proc") -> None:
     """Set the high-water mark to the current resident memory, through ``self/clear_refs`` in `proc`.
 
-    This also resets the maximum of `resource.getrusage`; see the manual page proc_pid_clear_refs(5). Raises OSError if
-    the system does not allow it.
+    This also resets the maximum that `resource.getrusage` reports; see the manual page proc_pid_clear_refs(5). Raises
+    OSError if the system does not allow it.
     """
     Path(proc, "self", "clear_refs").write_text("5", encoding="utf-8")
 
 
 def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> int:
-    """Return the bytes, at least 0, by which one call raises the resident memory at its peak.
+    """Return the number of bytes, at least 0, by which one call raises the resident memory at its peak.
 
     The resolution is a page of 4 KiB. Memory that the process takes for other work at the same time is included. Raises
-    OSError, see `read_status` and `reset_peak`.
+    OSError as `read_status` and `reset_peak` do.
     """
     reset_peak(proc)
     before = read_status(proc)["VmRSS"]
@@ -68,10 +68,10 @@ def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -
 
 
 def python_peak(call: Callable[[Any], Any], x: Any) -> int:
-    """Return the peak of Python's own allocations during one call, by tracemalloc.
+    """Return the peak of Python's own allocations during one call, as measured by tracemalloc.
 
-    It is in bytes above the memory traced before the call. Memory of C libraries is not included. The call takes
-    several times longer than usual.
+    The peak is in bytes, and counts from the memory that was traced before the call. Memory of C libraries is not
+    included. Tracing makes the call several times slower than usual.
     """
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
@@ -97,7 +97,10 @@ def can_reset(proc: str | Path = "/proc") -> bool:
 
 
 def resident_memory(proc: str | Path = "/proc") -> tuple[int, str]:
-    """Return the current resident memory in bytes, and the method: page by page, else Linux's count, else psutil's."""
+    """Return the current resident memory in bytes, and the name of the method by which it was found.
+
+    The first of these methods that works is used: a count page by page, Linux's own count, and psutil.
+    """
     try:
         return exact_memory("Rss", proc), "Rss of smaps_rollup"
     except OSError:
@@ -109,14 +112,18 @@ def resident_memory(proc: str | Path = "/proc") -> tuple[int, str]:
 
 
 def call_of(model: Any, inputs: Any) -> tuple[Callable[[Any], Any], Any]:
-    """Return a model as a function of one argument, and that argument; for inputs see `measure_latency`."""
+    """Return a model as a function of one argument, and that argument. For `inputs` see `measure_latency`."""
     x = as_input(inputs)
     by_name = isinstance(x, dict) and callable(getattr(model, "get_inputs", None))
     return plain_call(fed_by_name(model) if by_name else as_callable(model), x, None, None)
 
 
 class _Pickler(cloudpickle.Pickler):
-    """A pickler that stores functions and classes of a notebook or script by value, sessions as their file or bytes."""
+    """A pickler that also handles the functions and classes of a notebook, and the sessions of ONNX Runtime.
+
+    Functions and classes that a notebook or script defines are stored by value. A session is stored as the file or the
+    bytes that it was loaded from.
+    """
 
     sessions = 0
 
@@ -139,9 +146,9 @@ def _session_without_arena(kind: Any, source: Any, options_kind: Any, settings: 
 
 
 def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc") -> BenchmarkResult:
-    """Return the peaks of first calls, each in a fresh process.
+    """Measure the memory peak of a model's first call, once in each of `runs` fresh processes.
 
-    The model is pickled and sent there. Raises TypeError if it cannot be pickled.
+    The model is pickled and sent to these processes. Raises TypeError if the model cannot be pickled.
     """
     pickler = _Pickler(packed := io.BytesIO())
     try:
@@ -169,7 +176,7 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
 
 
 def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, Any]) -> dict[str, BenchmarkResult]:
-    """Note for each stage whether its memory was ``seen``. Calls are compared with the first call."""
+    """Note for each stage whether its memory was ``seen`` (detected). Calls are compared with the first call."""
     for stage, result in results.items():
         if stage in ("import", "load") or "first_call" not in results:
             note_memory_seen(result, 0.0)
@@ -179,7 +186,10 @@ def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, 
 
 
 def complete(result: BenchmarkResult, call: WithoutArenas, x: Any, proc: str | Path) -> BenchmarkResult:
-    """Repeat the runs in which a twin session was built. Note the use of arenas, and whether memory was ``seen``."""
+    """Repeat the runs in which a session without an arena was built. Return the completed result.
+
+    Its metadata notes whether arenas were used, and whether the memory was ``seen`` (detected).
+    """
     values, notes = list(result.values), {**result.metadata, "arena": call.arena}
     for number in sorted(set(call.late)):
         if number == 0:
@@ -205,20 +215,20 @@ def measure_memory(
     Parameters
     ----------
     model, inputs
-        Anything that `as_callable` takes, and the input of one call. An ONNX Runtime session is replaced by a twin
-        without an arena, which would hide the memory of an inference; see `WithoutArenas`.
+        Any model that `as_callable` accepts, and the input of one call. An ONNX Runtime session is replaced by a twin
+        session without an arena, because an arena would hide the memory of an inference; see `WithoutArenas`.
     warmup_runs, measurement_runs
         Number of calls before the measured ones, at least 0; number of measured calls, at least 1.
     proc
-        Folder of the proc file system.
+        Folder of the Linux proc file system.
 
     Returns
     -------
     BenchmarkResult
-        Bytes above the resident memory before the call, one value for each run. The metadata holds the ``method``, the
-        peak of the ``first_call``, the peak of Python's own allocations (``python_peak``), and whether the memory was
-        ``seen`` above the ``resolution``. If not, 0 does not mean none: ``at_most`` is an upper bound, and ``caution``
-        has the reason.
+        Peak memory in bytes above the resident memory before the call, with one value for each run. The metadata holds
+        the ``method``, the peak of the ``first_call``, the peak of Python's own allocations (``python_peak``), and
+        whether the memory was ``seen``, which means that it exceeds the ``resolution``. If it was not seen, a value of
+        0 does not mean that no memory was used: ``at_most`` is an upper bound, and ``caution`` gives the reason.
 
     Raises
     ------
@@ -262,17 +272,17 @@ def memory_stages(
         A function that loads and returns the model, see `fresh_processes.portable_factory`; the input of each call;
         picklable arguments of the factory, such as the model's path.
     repeats, steady_calls
-        Number of fresh processes, and of calls after the second one.
+        Number of fresh processes, and number of calls after the second one in each process.
     launch
         A function that runs the stages in one fresh process; see `run_fresh_stages`.
 
     Returns
     -------
     dict of str to BenchmarkResult
-        For each of `STAGES` the peak in bytes above the resident memory at its beginning, one value for each process.
-        The metadata holds ``retained`` (bytes that the stage did not release) and ``resident`` (bytes of the whole
-        process) of each process, the ``method``, and whether the memory was ``seen``. Memory that an arena keeps is in
-        ``resident`` only.
+        For each stage in `STAGES`, the peak in bytes above the resident memory at the beginning of the stage, with one
+        value for each process. The metadata holds ``retained`` (bytes that the stage did not release) and ``resident``
+        (bytes of the whole process) of each process, the ``method``, and whether the memory was ``seen``. Memory that
+        an arena keeps appears in ``resident`` only.
 
     Raises
     ------
@@ -323,7 +333,7 @@ def stored_form(model: Any) -> Any:
 
 
 def external_files(path: Path) -> list[Path]:
-    """Return the files in which an ONNX model keeps weights outside of its own file.
+    """Return the additional files in which an ONNX model stores weights outside its own file.
 
     The package ``onnx`` is needed only if the model has such files.
     """
@@ -361,8 +371,9 @@ def model_size(model_or_path: Any) -> int:
     Parameters
     ----------
     model_or_path
-        A file (with an ONNX model's external weights), a folder (all files in it), an `OnnxModel` or ONNX Runtime
-        session (the file or bytes it came from), an ``onnx.ModelProto``, or any model that can be pickled.
+        The path of a file (external weights of an ONNX model are added), the path of a folder (all its files count), an
+        `OnnxModel` or ONNX Runtime session (the file or bytes that it was loaded from), an ``onnx.ModelProto``, or any
+        model that can be pickled.
 
     Returns
     -------
@@ -374,7 +385,7 @@ def model_size(model_or_path: Any) -> int:
     FileNotFoundError
         If the path does not exist.
     TypeError
-        If a model is a function or cannot be pickled; save it and pass the path.
+        If the model is a function, or cannot be pickled. In this case save the model and pass the path.
     """
     model = stored_form(model_or_path)
     if isinstance(model, bytes):
@@ -405,7 +416,10 @@ def _blocks_checked(
 
 
 def note_growth_seen(result: BenchmarkResult, runs: int, proc: str | Path) -> BenchmarkResult:
-    """Note the ``method`` of reading, its ``resolution`` in bytes per call, and whether growth was ``seen``."""
+    """Note in the metadata how memory was read (``method``), its ``resolution``, and whether growth was ``seen``.
+
+    The resolution is in bytes per call. Growth below it is not seen.
+    """
     method = resident_memory(proc)[1]
     error = mmap.PAGESIZE if "smaps_rollup" in method else count_error()
     result.metadata |= {"method": method, "resolution": error / runs, "seen": abs(result.mean) * runs >= error}
@@ -424,9 +438,9 @@ def resident_growth(
     Parameters
     ----------
     model, inputs
-        Anything that `as_callable` takes, and the input of each call.
+        Any model that `as_callable` accepts, and the input of each call.
     runs, blocks
-        Number of calls, a multiple of `blocks`; number of blocks, each with one rate: at least 2, for an interval.
+        Number of calls; number of equal blocks to divide them into, at least 2 for an interval. Each gives one rate.
     warmup_runs
         Number of calls before the blocks, at least 0, in which caches and arenas may fill.
     proc
@@ -435,14 +449,14 @@ def resident_growth(
     Returns
     -------
     BenchmarkResult
-        Bytes per call, one rate for each block: their mean is the slope. ``metadata["growing"]`` says whether the whole
-        interval lies above 0; ``resident`` is the resident memory before the first and after each block. Growth below
-        the ``resolution`` in bytes per call is not ``seen``.
+        The growth in bytes per call, one rate for each block. The mean of the rates is the slope.
+        ``metadata["growing"]`` says whether the whole interval lies above 0; ``resident`` is the resident memory before
+        the first block and after each block. Growth below the ``resolution``, in bytes per call, is not ``seen``.
 
     Raises
     ------
     ValueError
-        If the numbers of runs and blocks do not fit.
+        If a number is too small, or `runs` is not a multiple of `blocks`.
     """
     call, x = _blocks_checked(model, inputs, runs, blocks, warmup_runs)
     calls = runs // blocks
@@ -466,8 +480,8 @@ def resident_growth(
 def max_concurrent(available: float, per_instance: float, shared: float = 0.0) -> int:
     """Return the number of instances, each of `per_instance` bytes at its peak, that fit into `available` bytes.
 
-    `shared` bytes are needed only once for all of them. The result is at least 0. Raises ValueError if `per_instance`
-    is not positive, another argument is negative, or one is not finite.
+    In addition, `shared` bytes are needed once for all instances together. The result is at least 0. Raises ValueError
+    if `per_instance` is not positive, another argument is negative, or an argument is not finite.
     """
     for name, value in (("available", available), ("per_instance", per_instance), ("shared", shared)):
         if not math.isfinite(value) or value < 0 or (name == "per_instance" and value == 0):
@@ -479,8 +493,9 @@ def memory_pressure(memory: float, throughput: float) -> float:
     """Return the working memory that inference uses per second, in bytes: `memory` per inference × `throughput`.
 
     Every byte that an inference adds is written at least once, so this is a lower bound of its memory traffic. Reading
-    weights, and any repeated reading, adds to it. Both arguments are for the same batch. Raises ValueError if one is
-    negative or not finite, or if `memory` is 0: it was not detected, see ``metadata["at_most"]`` of `measure_memory`.
+    weights, and reading any data repeatedly, adds to the traffic. Both arguments must refer to the same batch. Raises
+    ValueError if an argument is negative or not finite, or if `memory` is 0. A memory of 0 means that it was not
+    detected; see ``metadata["at_most"]`` of `measure_memory`.
     """
     for name, value in (("memory", memory), ("throughput", throughput)):
         if not math.isfinite(value) or value < 0 or (name == "memory" and value == 0):

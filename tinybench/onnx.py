@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/11_onnx/11_onnx.ipynb: edit the notebook, not this file.
 
-"""From scikit-learn to ONNX: conversion, sessions, parity, a NumPy baseline, and the time of operators and stages."""
+"""Models in ONNX: conversion, sessions, parity checks, a NumPy baseline, and the time of operators and stages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tinybench.support.rounds.checked_calls import Clock
 
 
 def operators(source: Any) -> dict[str, int]:
-    """Return the number of occurrences of each operator in a graph (see `load_graph`), in order of first use."""
+    """Return how often each operator occurs in a graph (see `load_graph`), in order of first use."""
     counts: dict[str, int] = {}
     for node in load_graph(source).graph.node:
         counts[node.op_type] = counts.get(node.op_type, 0) + 1
@@ -36,10 +36,10 @@ def operators(source: Any) -> dict[str, int]:
 
 
 def weights(source: Any) -> dict[str, np.ndarray]:
-    """Return all numbers of a model (see `load_graph`) by name.
+    """Return all numbers that a model contains (see `load_graph`), as arrays by name.
 
-    Initializers keep their names, shapes and dtypes. Lists of floats among a node's attributes, where trees and linear
-    classifiers keep their numbers, are named ``"node name/attribute name"``.
+    Initializers keep their names, shapes and dtypes. Trees and linear classifiers store their numbers as lists of
+    floats among a node's attributes. These are named ``"node name/attribute name"``.
     """
     from onnx import numpy_helper
 
@@ -53,9 +53,9 @@ def weights(source: Any) -> dict[str, np.ndarray]:
 
 
 def refuse_bad_weights(source: Any) -> None:
-    """Raise ValueError if a number of a model (see `load_graph`) is NaN or infinite.
+    """Raise ValueError if a number in a model (see `load_graph`) is NaN or infinite.
 
-    The message has the name of the tensor, and the number of its bad values.
+    The message contains the name of the tensor, and how many of its values are bad.
     """
     for name, values in weights(source).items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -66,7 +66,8 @@ def refuse_bad_weights(source: Any) -> None:
 def convert(model: Any, sample: Any) -> Any:
     """Return a fitted scikit-learn model as an ONNX graph that takes float32, without ZipMap.
 
-    A classifier's outputs are the labels, then one array of probabilities.
+    A classifier's outputs are the labels, then one array of probabilities. ZipMap would turn this array into
+    dictionaries.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
     Returns
     -------
     Path
-        Path of the file. Its metadata holds the class labels, if any.
+        Path of the file. The file's metadata holds the class labels, if there are any.
 
     Raises
     ------
@@ -131,7 +132,7 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
 
 
 def fresh_options(threads: int, optimization: str) -> tuple[Any, Any]:
-    """Return default options of an ONNX Runtime session, and the optimisation level.
+    """Return default options for an ONNX Runtime session, and the runtime's own value for the level `optimization`.
 
     Raises ValueError if `threads` is not a whole number of at least 1, or `optimization` is not a known level.
     """
@@ -153,7 +154,7 @@ def fresh_options(threads: int, optimization: str) -> tuple[Any, Any]:
 
 
 def session_options(threads: int = 1, optimization: str = "all", trace: str | Path | None = None) -> Any:
-    """Return options of an ONNX Runtime session that runs operators one after another.
+    """Return options for an ONNX Runtime session. With these options, operators run one after another.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ def session_options(threads: int = 1, optimization: str = "all", trace: str | Pa
     optimization
         ``"off"``, ``"basic"``, ``"extended"`` or ``"all"``.
     trace
-        Beginning of the path of a profile to write; None for no profile.
+        Beginning of the path at which to write a profile; None for no profile.
     """
     options, level = fresh_options(threads, optimization)
     options.intra_op_num_threads = threads
@@ -175,7 +176,7 @@ def session_options(threads: int = 1, optimization: str = "all", trace: str | Pa
 
 
 class OnnxModel:
-    """A loaded ``.onnx`` file with fixed session options, which all of tinybench accepts as a model.
+    """A loaded ``.onnx`` file with fixed session options. All of tinybench accepts it as a model.
 
     Parameters
     ----------
@@ -184,8 +185,8 @@ class OnnxModel:
     threads, optimization
         See `session_options`.
     profile
-        Whether to write a trace of every run, whose path `end_profiling` returns; or the beginning of that path.
-        Profiling slows the model down, often several times.
+        Whether to write a trace of all runs, or the beginning of the path of that trace. `end_profiling` returns the
+        full path. Profiling slows the model down, often by a factor of several.
 
     Attributes
     ----------
@@ -199,7 +200,7 @@ class OnnxModel:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the runtime cannot load it. The message has its IR version and opset, which may be too new.
+        If the runtime cannot load the file. The message contains the file's IR version and opset, which may be too new.
     """
 
     def __init__(
@@ -216,7 +217,7 @@ class OnnxModel:
             self.classes_ = np.array(json.loads(labels))
 
     def forward(self, X: Any) -> Any:
-        """Return the model's last output, which for a classifier is the probabilities.
+        """Return the model's last output. For a classifier, these are the probabilities.
 
         An array whose dtype is not that of the graph is cast first, which takes time in every call.
         """
@@ -232,14 +233,20 @@ class OnnxModel:
 
 
 def new_session(source: str | bytes, options: Any = None) -> Any:
-    """Return an ONNX Runtime session on the processor, by default on one thread."""
+    """Return an ONNX Runtime session that runs on the CPU, by default with one thread.
+
+    `source` is the path of a model, or its bytes.
+    """
     import onnxruntime
 
     return onnxruntime.InferenceSession(source, options or session_options(), providers=["CPUExecutionProvider"])
 
 
 def load_session(path: Path, options: Any) -> Any:
-    """Return the session of a file. Raise FileNotFoundError if it does not exist, ValueError if it cannot be loaded."""
+    """Return an ONNX Runtime session for a file.
+
+    Raise FileNotFoundError if the file does not exist, and ValueError if it cannot be loaded.
+    """
     import onnxruntime
 
     if not path.is_file():
@@ -256,14 +263,20 @@ def load_session(path: Path, options: Any) -> Any:
 
 
 def both_answers(model: Any, onnx_model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the outputs of both models for all rows. If the sizes agree, the second gets the shape of the first."""
+    """Return the outputs of both models for all rows.
+
+    If both outputs have the same size, the second is reshaped to the shape of the first.
+    """
     rows = np.asarray(X)
     first, second = np.asarray(as_callable(model)(rows)), np.asarray(as_callable(onnx_model)(rows))
     return first, second.reshape(first.shape) if second.size == first.size else second
 
 
 def row_gaps(original: np.ndarray, converted: np.ndarray) -> np.ndarray:
-    """Return the largest difference of scores in each row. For labels it is 0 if they agree, else infinity."""
+    """Return, for each row, the largest difference between the scores of two models.
+
+    If the outputs are labels, the difference of a row is 0 if its two labels agree, else infinity.
+    """
     if parity(original, converted).max_difference is None:
         return np.where(original == converted, 0.0, np.inf)
     gaps: np.ndarray = np.abs(original.astype(float) - converted.astype(float)).reshape(len(original), -1).max(axis=1)
@@ -271,21 +284,21 @@ def row_gaps(original: np.ndarray, converted: np.ndarray) -> np.ndarray:
 
 
 def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -> ParityResult:
-    """Compare the outputs of a converted model with those of the original, and refuse it if they differ.
+    """Compare the outputs of a converted model with the original's. Raise ValueError if they differ too much.
 
     Parameters
     ----------
     model, onnx_model
         The original and the converted model; see `as_callable`.
     X
-        Rows to compare on, of shape (n, features): a few hundred that resemble those in use.
+        Rows to compare on, of shape (n, features): a few hundred rows, similar to the rows that the model gets in use.
     tolerance
         Largest difference of scores to accept.
 
     Returns
     -------
     ParityResult
-        See `parity`: largest and mean difference, and the share of rows with the same label.
+        See `parity`: largest and mean difference, and the fraction of rows with the same label.
 
     Raises
     ------
@@ -305,7 +318,10 @@ def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -
 
 
 def relu_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return weights and biases of each layer. Raise TypeError unless the model is a fitted perceptron with ReLU."""
+    """Return the weights and biases of each layer of a fitted multilayer perceptron with ReLU.
+
+    Raise TypeError for any other model.
+    """
     if not hasattr(model, "coefs_") or getattr(model, "activation", "") != "relu":
         raise TypeError(f"{type(model).__name__} is no fitted multilayer perceptron with ReLU; there is no NumPy twin")
     layers = [
@@ -318,7 +334,10 @@ def relu_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def other_ending(a: np.ndarray, kind: str) -> np.ndarray:
-    """Return a network's outputs without softmax: two probabilities from a logistic output, or a regressor's values."""
+    """Return the outputs of a network that does not end with softmax, from the values `a` of its output layer.
+
+    The outputs are two probabilities per row if `kind` is ``"logistic"``, else the values of a regressor.
+    """
     if kind == "logistic":
         p = 0.5 + 0.5 * np.tanh(a / 2)  # never overflows
         return np.hstack([1 - p, p])
@@ -326,10 +345,10 @@ def other_ending(a: np.ndarray, kind: str) -> np.ndarray:
 
 
 def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
-    """Return a fitted network as a plain NumPy function, in float32, of an array of shape (n, features).
+    """Return a plain NumPy function that computes, in float32, what a fitted network computes.
 
-    For a classifier, the function returns probabilities of shape (n, classes); for a regressor, values of shape (n,) or
-    (n, outputs).
+    The function takes an array of shape (n, features). For a classifier, it returns probabilities of shape (n,
+    classes); for a regressor, values of shape (n,) or (n, outputs).
 
     Parameters
     ----------
@@ -354,7 +373,7 @@ def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
 
 
 def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, float]:
-    """Return the share of each operator in the time of all operators, the largest first.
+    """Return the fraction of the time of all operators that each operator takes, the largest first.
 
     The time of a node is the median of its runs. The time of an operator is the sum over its nodes. Raises ValueError
     if no operator is left.
@@ -364,7 +383,8 @@ def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> 
     events
         Events of an ONNX Runtime trace, in any order.
     skip_runs
-        Number of runs to skip. Operators that start before run number `skip_runs` (from 0) are left out.
+        Number of runs to skip at the beginning. Operators that start before run number `skip_runs` (counted from 0) are
+        left out.
     """
     starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     begin = starts[skip_runs] if skip_runs < len(starts) else (float("inf") if skip_runs else 0)
@@ -383,7 +403,7 @@ def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> 
 
 @dataclass(frozen=True)
 class OperatorProfile:
-    """The share of each operator in the operators' time, the largest first. The profiler distorts absolute times."""
+    """The fraction of the time that each operator takes, the largest first. The profiler distorts absolute times."""
 
     shares: dict[str, float]
     batch_size: int
@@ -406,7 +426,7 @@ class OperatorProfile:
 def operator_profile(
     onnx_model: OnnxModel, X: Any, runs: int = 50, warmup_runs: int = 10, trace: str | Path | None = None
 ) -> OperatorProfile:
-    """Measure the share of the time that each operator takes, from a trace that ONNX Runtime writes.
+    """Measure the fraction of the time that each operator takes, from a trace that ONNX Runtime writes.
 
     Parameters
     ----------
@@ -445,9 +465,9 @@ def operator_profile(
 def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
     """Return the stages of a fitted scikit-learn classifier pipeline as functions: preprocess, model and postprocess.
 
-    ``preprocess`` runs all steps but the last (nothing for a classifier alone). ``model`` returns the probabilities.
-    ``postprocess`` returns the label of the largest probability in each row. Raises TypeError if the last step has no
-    ``predict_proba``.
+    ``preprocess`` runs all steps but the last (for a classifier without a pipeline, it does nothing). ``model`` returns
+    the probabilities. ``postprocess`` returns the label of the largest probability in each row. Raises TypeError if the
+    last step has no ``predict_proba``.
     """
     steps = [step for _, step in getattr(pipeline, "steps", [("model", pipeline)])]
     model = steps[-1]
@@ -467,7 +487,10 @@ def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def warm_stages(pipeline: Any, X: Any, runs: int, warmup_runs: int, clock: Clock) -> dict[str, Callable[[Any], Any]]:
-    """Return the stages of a pipeline, or those given, after warm-up calls of the whole pipeline."""
+    """Warm up a whole pipeline. Return its stages as functions by name.
+
+    `pipeline` is a scikit-learn pipeline, or a mapping that already holds the stages.
+    """
     check_runs("runs", runs, 1)
     check_runs("warmup_runs", warmup_runs, 0)
     stages = dict(pipeline) if isinstance(pipeline, Mapping) else pipeline_stages(pipeline)
@@ -493,18 +516,20 @@ def stage_results(times: Mapping[str, list[float]], X: Any, warmup_runs: int) ->
 def time_breakdown(
     pipeline: Any, X: Any, runs: int = 50, warmup_runs: int = 5, clock: Clock = time.perf_counter
 ) -> dict[str, BenchmarkResult]:
-    """Measure the time that each stage of a pipeline takes, in calls of the whole pipeline.
+    """Measure the time that each stage takes in calls of a whole pipeline.
 
-    Returns seconds by stage, and ``total``, their sum in each call. Each time includes one reading of the clock.
+    Returns the seconds of each stage by name, and ``total``, the sum of the stages in each call. The time of each stage
+    includes one reading of the clock.
 
     Parameters
     ----------
     pipeline
-        See `pipeline_stages`; or functions by stage, each called with the result of the one before.
+        A pipeline as in `pipeline_stages`, or a mapping of stage names to functions. Each function is called with the
+        result of the function before it.
     X
         One batch, of shape (n, features).
     runs, warmup_runs
-        Number of measured calls, and least number of calls before them.
+        Number of measured calls, and minimum number of warm-up calls before them.
     """
     stages = warm_stages(pipeline, X, runs, warmup_runs, clock)
     times: dict[str, list[float]] = {name: [] for name in [*stages, "total"]}  # to be filled, a value for each run

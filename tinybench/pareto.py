@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/09_pareto/09_pareto.ipynb: edit the notebook, not this file.
 
-"""Choosing a model: dominance, Pareto frontiers, scores, requirements, and how certain the choice is."""
+"""The choice of a model: dominance, Pareto frontiers, scores, requirements, and the certainty of the choice."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 
 
 def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[bool] = False) -> bool:
-    """Return whether `a` is at least as good as `b` in everything and better in something.
+    """Return whether `a` is at least as good as `b` in every objective, and better in at least one.
 
-    Both hold values of the same objectives. `maximize` says whether larger is better, for all of them or for each one.
-    Raises ValueError if the lengths differ, or a value is NaN.
+    Both hold values of the same objectives. `maximize` states whether larger values are better, once for all objectives
+    or separately for each one. Raises ValueError if the lengths differ, or a value is NaN.
     """
     directions = [maximize] * len(a) if isinstance(maximize, bool) else list(maximize)
     if not len(a) == len(b) == len(directions):
@@ -44,10 +44,10 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
 
 
 def central(value: Any) -> float:
-    """Return the number by which a value is ranked.
+    """Return the number by which a result is ranked. A plain number is returned unchanged.
 
-    For a result it is ``correct / total`` if the metadata holds these, else the median. A result that was not detected
-    has no rank, and gives NaN.
+    For a result, the number is ``correct / total`` if the metadata holds these two counts, else the median. A result
+    that was not detected cannot be ranked, and gives NaN.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value)
@@ -57,7 +57,10 @@ def central(value: Any) -> float:
 
 
 def visible(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return results by metric and model without those that were not detected: 0 bytes are not the smallest memory."""
+    """Return the results by metric and model, but leave out those that were not detected.
+
+    Otherwise, a model with an undetected memory of 0 bytes would rank first.
+    """
     left = {
         m: {name: result for name, result in by_model.items() if is_detected(result)} for m, by_model in results.items()
     }
@@ -74,19 +77,23 @@ def as_rows(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def row_name(point: Any, index: int) -> str:
-    """Return the name of a point in messages and figures: its ``"model"``, else its number."""
+    """Return the name of a point for messages and figures.
+
+    It is the point's value for ``"model"``, or, without this key, the word ``point`` with the `index`.
+    """
     return str(point["model"]) if isinstance(point, Mapping) and "model" in point else f"point {index}"
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the one of `words` whose spelling is most similar to `word`."""
+    """Return the word among `words` that is spelt most similarly to `word`."""
     return max(words, key=lambda known: difflib.SequenceMatcher(None, word.lower(), known.lower()).ratio())
 
 
 def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
-    """Raise ValueError if some values of one metric, by model, are measured and others estimated, or units differ.
+    """Raise ValueError if some values of a metric are measured and others are estimated, or if their units differ.
 
-    The message names the metric, and a model of each kind. Plain numbers carry no label and pass.
+    `values` are by model. The message names the metric, and one model of each kind. Plain numbers do not state how they
+    were obtained, and so are accepted.
     """
     results = {name: value for name, value in values.items() if isinstance(value, BenchmarkResult)}
     for name, result in results.items():
@@ -104,12 +111,12 @@ def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
 
 
 def objective_values(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> np.ndarray:
-    """Check points, and return their objectives as a matrix of shape (points, objectives), by `central`.
+    """Check points. Return the values of their objectives as a matrix of shape (points, objectives).
 
-    Points are rows with the objectives as keys, or sequences of numbers in the order of the objectives. The direction
-    of an objective is ``"min"`` or ``"max"``. Raises ValueError if there are no points or objectives, a direction is
-    neither of the two, a point lacks an objective, a value is NaN or not a number, or results must not be mixed (see
-    `refuse_mixing`).
+    Points are rows with the objectives as keys, or sequences of numbers in the order of the objectives. The value of a
+    result is its `central` number. The direction of an objective is ``"min"`` or ``"max"``. Raises ValueError if there
+    are no points or objectives, a direction is neither ``"min"`` nor ``"max"``, a point lacks an objective, a value is
+    NaN or not a number, or results must not be mixed (see `refuse_mixing`).
     """
     points = list(points)
     if not points or not objectives:
@@ -131,7 +138,7 @@ def objective_values(points: Iterable[Any], objectives: Mapping[str, str] = LATE
 
 
 def _coordinates(point: Any, index: int, objectives: Mapping[str, str]) -> list[float]:
-    """Return the numbers of one point."""
+    """Return the values of one point's objectives as numbers."""
     if isinstance(point, Mapping):
         for metric in objectives:
             if metric not in point:
@@ -154,7 +161,9 @@ def _coordinates(point: Any, index: int, objectives: Mapping[str, str]) -> list[
 
 
 def frontier_2d(costs: np.ndarray) -> np.ndarray:
-    """Return a mask of the points, shape (n, 2), that no other point dominates, in O(n log n). Smaller is better.
+    """Return a mask of the points that no other point dominates, in O(n log n). Smaller is better.
+
+    `costs` has the shape (n, 2).
 
     Points with the same numbers are all kept or all dropped. Kung, Luccio, Preparata, Journal of the ACM 22 (1975).
     """
@@ -165,7 +174,9 @@ def frontier_2d(costs: np.ndarray) -> np.ndarray:
 
 
 def frontier_nd(costs: np.ndarray) -> np.ndarray:
-    """Return a mask of the points, shape (n, d), that no other point dominates. Smaller is better.
+    """Return a mask of the points that no other point dominates. Smaller is better.
+
+    `costs` has the shape (n, d).
 
     The time is O(n · size of the frontier). Points with the same numbers are all kept or all dropped.
     """
@@ -178,14 +189,14 @@ def frontier_nd(costs: np.ndarray) -> np.ndarray:
 
 
 def pareto_frontier(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> list[Any]:
-    """Return the points that no other point dominates, in their order; duplicates stay.
+    """Return the points that no other point dominates, in their original order. Duplicates are kept.
 
     Parameters
     ----------
     points
         Rows with the objectives as keys (numbers or results), or sequences of numbers in the order of the objectives.
     objectives
-        ``"min"`` or ``"max"`` for each name; any number of them.
+        ``"min"`` or ``"max"`` for the name of each objective. There may be any number of objectives.
 
     Returns
     -------
@@ -207,8 +218,9 @@ def pareto_frontier(points: Iterable[Any], objectives: Mapping[str, str] = LATEN
 def staircase(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> list[tuple[float, float]]:
     """Return the corners of the boundary of the region that the frontier dominates.
 
-    These are the frontier points from the best x to the worst, and between two of them the corner (x of the next point,
-    y of this point). Raises ValueError if there are not two objectives, or like `pareto_frontier`.
+    The corners are the frontier points, from the best x to the worst, and one more corner between each point and the
+    next one: (x of the next point, y of this point). Raises ValueError unless there are two objectives, and as
+    `pareto_frontier` does.
     """
     if len(objectives) != 2:
         raise ValueError(f"a staircase has 2 objectives, not {len(objectives)}")
@@ -228,9 +240,9 @@ def hypervolume_2d(
 ) -> float:
     """Return the area that a frontier dominates, up to a reference point, in the product of the two units.
 
-    `reference` is a bad point: a row, or two numbers in the order of the objectives. A point that is not better than
-    the reference in both objectives adds nothing. Raises ValueError if there are not two objectives, or like
-    `pareto_frontier`. Zitzler, Thiele, IEEE Transactions on Evolutionary Computation 3 (1999).
+    `reference` is a bad point, at which the area ends: a row, or two numbers in the order of the objectives. A point
+    that is not better than the reference in both objectives adds nothing. Raises ValueError unless there are two
+    objectives, and as `pareto_frontier` does. Zitzler, Thiele, IEEE Transactions on Evolutionary Computation 3 (1999).
     """
     if len(objectives) != 2:
         raise ValueError(f"hypervolume_2d takes 2 objectives, not {len(objectives)}")
@@ -263,7 +275,7 @@ def check_units(metric: str, rows: Sequence[Mapping[str, Any]]) -> None:
 def check_weights(weights: Mapping[str, float], known: Iterable[str]) -> None:
     """Raise ValueError if a metric is unknown, a weight is negative or not finite, or the weights do not sum to 1.
 
-    For an unknown metric, the message names the nearest of the `known` ones.
+    For an unknown metric, the message suggests the nearest name in `known`.
     """
     for metric, weight in weights.items():
         if metric not in known:
@@ -279,10 +291,11 @@ def composite_score(
 ) -> list[float]:
     """Return a weighted score for each row of results, or of values in SI units (s, B, J); larger is better.
 
-    The default is ``w accuracy + w / (1 + latency in ms) + w / (1 + memory in MB) + w / (1 + energy in mJ)``, whose
-    ranks depend on the units. The scale-free one is the weighted geometric mean of each value's ratio to the best.
+    The default is ``w accuracy + w / (1 + latency in ms) + w / (1 + memory in MB) + w / (1 + energy in mJ)``, so that
+    the ranking depends on the units. The scale-free score is the weighted geometric mean of the ratios of the values to
+    the best values.
 
-    Raises ValueError if `check_weights` or `objective_values` does, if a result is in another unit, or, for the
+    Raises ValueError as `check_weights` and `objective_values` do, if a result is not in the SI unit, or, for the
     scale-free score, if a value is not positive. Fleming, Wallace, Communications of the ACM 29 (1986).
     """
     check_weights(weights, DIRECTIONS if scale_free else DEFAULT_WEIGHTS)
@@ -311,15 +324,15 @@ class Requirements:
     Parameters
     ----------
     latency_p95_ms
-        Largest 95th percentile of the latency, in ms.
+        Largest acceptable 95th percentile of the latency, in ms.
     accuracy_min
-        Smallest accuracy, a fraction.
+        Smallest acceptable accuracy, as a fraction.
     memory_max_mb
-        Largest memory of all measurements, in MB.
+        Largest acceptable value among all measurements of memory, in MB.
     throughput_min_qps
-        Smallest throughput, in inferences per second.
+        Smallest acceptable throughput, in inferences per second.
     energy_budget_mj
-        Largest mean energy of one inference, in mJ.
+        Largest acceptable mean energy of one inference, in mJ.
 
     Raises
     ------
@@ -349,9 +362,10 @@ class Requirements:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Requirements:
-        """Return the requirements of a mapping. Raise ValueError for a name without a limit, or an unknown name.
+        """Return the requirements that a mapping of names to limits describes.
 
-        For an unknown name, the message has the nearest known one.
+        Raise ValueError for a name without a limit, or an unknown name. For an unknown name, the message suggests the
+        nearest known name.
         """
         if empty := [name for name, limit in data.items() if limit is None]:
             raise ValueError(f"{empty[0]} has no limit; write a number behind it, or leave the line out")
@@ -363,9 +377,9 @@ class Requirements:
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Requirements:
-        """Return the requirements of a YAML file, given by its path or as its text.
+        """Return the requirements in a YAML file. `source` is the path of the file, or its text.
 
-        Raises ValueError if it holds anything but names with limits, or like `from_dict`.
+        Raises ValueError if the text holds anything but names with limits, and as `from_dict` does.
         """
         import yaml
 
@@ -379,7 +393,7 @@ class Requirements:
     def violations(self, row: Mapping[str, Any]) -> list[str]:
         """Return a sentence for each limit that a row breaks.
 
-        Raises ValueError if a limited metric is missing, see `observed`.
+        Raises ValueError if a metric with a limit is missing; see `observed`.
         """
         broken = []
         for name, limit in self.limits().items():
@@ -392,7 +406,7 @@ class Requirements:
     def filter(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the rows that meet every limit, in their order.
 
-        Raises ValueError if a limited metric is missing, or measured for some rows and estimated for others.
+        Raises ValueError if a metric with a limit is missing, or is measured for some rows and estimated for others.
         """
         rows = list(rows)
         for metric in {name.partition("_")[0] for name in self.limits()}:
@@ -400,9 +414,10 @@ class Requirements:
         return [row for row in rows if not self.violations(row)]
 
     def rank(self, rows: Iterable[Mapping[str, Any]], by: str = "latency") -> list[Mapping[str, Any]]:
-        """Return the rows that meet every limit, the best first by latency, accuracy, memory, energy or throughput.
+        """Return the rows that meet every limit, sorted by one metric. The best row comes first.
 
-        Raises ValueError if `by` is unknown (the nearest is named) or missing in a row, or like `filter`.
+        The metric `by` is latency, accuracy, memory, energy or throughput. Raises ValueError if `by` is unknown (the
+        message suggests the nearest metric) or missing in a row, and as `filter` does.
         """
         if by not in DIRECTIONS:
             raise ValueError(f"there is no metric {by!r} to rank by; did you mean {nearest(by, DIRECTIONS)!r}?")
@@ -415,11 +430,11 @@ class Requirements:
 
 
 def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") -> float:
-    """Return the value of a row for a field of `Requirements`, in the unit of that field.
+    """Return the value in a row that a field of `Requirements` limits, in the unit of that field.
 
-    A row holds results, or numbers in SI units; the 95th percentile may be given as ``"latency_p95"``. Raises
-    ValueError with `name` if the metric is missing, if a single number stands where a percentile is needed, or if a
-    result was not detected and has no ``at_most``.
+    A row holds results, or numbers in SI units. The 95th percentile of the latency may be given as ``"latency_p95"``.
+    Raises ValueError, with `name` in the message, if the metric is missing, if a single number stands where a
+    percentile is needed, or if a result was not detected and has no ``at_most``.
     """
     metric = requirement.partition("_")[0]
     value = row.get("latency_p95", row.get("latency")) if metric == "latency" else row.get(metric)
@@ -441,7 +456,11 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
 
 
 def shared(values: Sequence[Any]) -> list[list[int]]:
-    """Return groups of indices of values that are resampled together: numbers, the same rows, or the same rounds."""
+    """Return groups of the indices of values that must be resampled together.
+
+    A group consists of plain numbers, of results on the same rows, or of results from the same rounds. Any other value
+    forms a group of its own.
+    """
     groups: dict[Any, list[int]] = {}
     for place, value in enumerate(values):
         key: Any = place  # resampled alone
@@ -456,7 +475,10 @@ def shared(values: Sequence[Any]) -> list[list[int]]:
 
 
 def draw_rows(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return accuracies, shape (resamples, models), on rows drawn with replacement for all models at once."""
+    """Return accuracies on rows that are drawn with replacement, each time the same rows for all models.
+
+    The shape is (resamples, models).
+    """
     right = np.array([rows_right(value.metadata) for value in values]).T
     patterns, counts = np.unique(right, axis=0, return_counts=True)  # rows on which the same models are right are equal
     drawn = rng.multinomial(len(right), counts / len(right), size=resamples)
@@ -464,10 +486,10 @@ def draw_rows(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.
 
 
 def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return indices of rounds, shape (resamples, rounds), drawn with replacement for all models at once.
+    """Return indices of rounds that are drawn with replacement, each time the same rounds for all models.
 
-    Autocorrelated rounds are drawn in blocks. Politis, Romano, "A circular block-resampling procedure for stationary
-    data", in Exploring the Limits of Bootstrap (1992).
+    The shape is (resamples, rounds). Autocorrelated rounds are drawn in blocks. Politis, Romano, "A circular
+    block-resampling procedure for stationary data", in Exploring the Limits of Bootstrap (1992).
     """
     rounds, length = values[0].count, max(batch_length(value.values) for value in values)
     starts = rng.integers(rounds, size=(resamples, -(-rounds // length), 1))
@@ -475,14 +497,17 @@ def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.rando
 
 
 def percent(share: float) -> str:
-    """Return a share in whole percent. Only exactly 0 and 1 give 0% and 100%; NaN gives "–"."""
+    """Return a fraction as text in whole percent. Only exactly 0 and 1 give 0% and 100%; NaN gives "–"."""
     if math.isnan(share):
         return "–"
     return ">99%" if 0.995 <= share < 1 else "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str]) -> str:
-    """Return a caution if some results lack scatter or the list of correct rows, or else an empty string."""
+    """Return a caution if some results show no scatter, or do not list which rows are correct.
+
+    Otherwise return an empty string.
+    """
     results = {row_name(p, i): p[m] for m in objectives for i, p in enumerate(points) if hasattr(p[m], "metadata")}
     names = [name for name, value in results.items() if "total" in value.metadata and "right" not in value.metadata]
     alone = [name for name, value in results.items() if value.metadata.get("total", value.count) == 1]
@@ -500,10 +525,10 @@ def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str])
 def replicate(values: Sequence[Any], resamples: int, seed: Sequence[int]) -> np.ndarray:
     """Return simulated repetitions of the values of some models, shape (resamples, models).
 
-    The values are one group of `shared`. Plain numbers are repeated unchanged. Results on the same rows are drawn by
-    `draw_rows`. A single result with ``correct`` of ``total`` is drawn from the Jeffreys posterior. For results of the
-    same rounds, the medians are taken over the rounds of `draw_rounds`. Brown, Cai, DasGupta, "Interval estimation for
-    a binomial proportion", Statistical Science 16 (2001).
+    The values form one group of `shared`. Plain numbers are repeated unchanged. Results on the same rows are drawn by
+    `draw_rows`. A single result with the counts ``correct`` and ``total`` is drawn from the Jeffreys posterior. For
+    results of the same rounds, medians are taken over the rounds that `draw_rounds` selects. Brown, Cai, DasGupta,
+    "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
     """
     rng = np.random.default_rng(seed)
     if not isinstance(values[0], BenchmarkResult):
@@ -523,11 +548,11 @@ def membership_probability(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[float]:
-    """Return, for each row of results, the share of bootstrap frontiers that it lies on.
+    """Return, for each row of results, the fraction of bootstrap samples in which the row lies on the frontier.
 
-    All models share one bootstrap of rows and rounds; plain numbers do not vary. The same seed gives the same answer. A
-    UserWarning names accuracies without a list of correct rows, and results of a single value or row. Raises ValueError
-    like `objective_values`.
+    In each bootstrap sample, all models use the same rows and rounds. Plain numbers do not vary. The same seed gives
+    the same answer. A UserWarning names accuracies without a list of correct rows, and results of a single value or
+    row. Raises ValueError as `objective_values` does.
     """
     points = list(points)
     objective_values(points, objectives)
@@ -544,7 +569,10 @@ def membership_probability(
 
 
 def interval(value: Any) -> tuple[float, float]:
-    """Return an interval around `central`: Wilson's for counts, that of the median from 6 values on, else the range.
+    """Return an interval around the `central` number of a result. For a plain number, both ends are that number.
+
+    For a result, the interval is Wilson's if the metadata holds counts, the interval of the median if there are 6 or
+    more values, and otherwise the range of the values.
 
     If the result was not detected, the lower end is NaN, and the upper end is ``at_most``, or NaN if that is unknown.
     Both ends are NaN if there is only one value, or if they would be equal.

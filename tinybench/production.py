@@ -27,7 +27,7 @@ from tinybench.support.metric_tests import is_detected
 
 
 def error_budget(objective: float, requests: float) -> float:
-    """Return the number of requests that may fail: an objective of 0.999 allows one in a thousand.
+    """Return the number of requests that may fail. An objective of 0.999 allows one in a thousand to fail.
 
     Raises ValueError unless the objective lies between 0 and 1 and `requests` is a finite number of at least 0.
     """
@@ -37,7 +37,10 @@ def error_budget(objective: float, requests: float) -> float:
 
 
 def burn_rate(bad: float, total: float, objective: float) -> float:
-    """Return the burn rate, a multiple of the allowed rate, or 0 without requests. For errors see `error_budget`."""
+    """Return the burn rate: the failure rate as a multiple of the allowed rate, or 0 without requests.
+
+    For the exceptions see `error_budget`.
+    """
     check_share(objective=objective)
     check_least(bad=bad, total=total)
     return bad / error_budget(objective, total) if total else 0.0
@@ -47,7 +50,7 @@ def increase(counter: Sequence[float]) -> float:
     """Return by how much a counter grew from the first reading to the last.
 
     A counter only grows. If a reading is smaller than the one before, the process has restarted and counts from 0, so
-    its reading is the growth since the restart. Raises ValueError for a reading that is negative or not finite.
+    this reading is the growth since the restart. Raises ValueError for a reading that is negative or not finite.
     """
     check_least(**{f"counter[{i}]": reading for i, reading in enumerate(counter)})
     return float(sum(b - a if b >= a else b for a, b in pairwise(counter)))
@@ -56,16 +59,16 @@ def increase(counter: Sequence[float]) -> float:
 def burning(
     bad: Sequence[float], total: Sequence[float], objective: float, factor: float, long: int, short: int
 ) -> bool:
-    """Return whether to alert: the budget burns at `factor` or faster, both over the long and over the short window.
+    """Return whether to alert: both over the long and over the short window, the burn rate is `factor` or more.
 
     Parameters
     ----------
     bad, total
-        Readings of two counters at the same regular moments up to now.
+        Readings of two counters, of failed and of all requests, at the same regular moments up to now.
     long, short
-        Length of the windows, in steps between readings. A window longer than the readings takes them all.
+        Length of the windows, in steps between readings. A window that is longer than the readings covers all of them.
 
-    Raises ValueError if a window has no step, or the counters do not have the same number of readings.
+    Raises ValueError if a window is shorter than one step, or the counters do not have the same number of readings.
     """
     check_least(1, long=long, short=short)
     if len(bad) != len(total):
@@ -92,17 +95,18 @@ _SIZES = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}  # one ms, MB and mJ i
 
 
 def interval_of(name: str, result: BenchmarkResult) -> tuple[float, float]:
-    """Return the interval of a result for a requirement, in its unit, or −∞ to ∞ if it is unknown.
+    """Return the interval of a result, in the unit of a requirement, or −∞ to ∞ if the interval is unknown.
 
     Parameters
     ----------
     name
-        Name of a field of `Requirements`: ``"latency_p95_ms"`` takes the 95th percentile, ``"accuracy_min"`` the share,
-        ``"memory_max_mb"`` the largest of two or more values (both ends are that value), ``"throughput_min_qps"`` the
-        median and ``"energy_budget_mj"`` the mean.
+        Name of a field of `Requirements`: ``"latency_p95_ms"`` uses the 95th percentile, ``"accuracy_min"`` the
+        fraction of correct rows, ``"memory_max_mb"`` the largest of two or more values (both ends are that value),
+        ``"throughput_min_qps"`` the median, and ``"energy_budget_mj"`` the mean.
     result
-        A result in SI units. The interval is unknown if there are too few values, if a mean is of equal values, or if
-        the result is an estimate. If it is below its meter's detection limit, only the upper end may be known.
+        A result in SI units. The interval is unknown if there are too few values, if a mean is used and all values are
+        equal, or if the result is an estimate. If the result is below its meter's detection limit, only the upper end
+        may be known.
 
     Raises
     ------
@@ -147,7 +151,9 @@ _LOOKS = {
 
 
 def may_ship(results: Mapping[str, BenchmarkResult], requirements: Requirements) -> Decision:
-    """Decide by intervals whether a model may be shipped. One missed requirement forbids it, and so does one unknown.
+    """Decide from intervals whether a model may be shipped. It must meet every requirement.
+
+    If one requirement is missed, or if it is unknown whether it is met, the model may not be shipped.
 
     Parameters
     ----------
@@ -170,7 +176,7 @@ def may_ship(results: Mapping[str, BenchmarkResult], requirements: Requirements)
 
 
 def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float]) -> float:
-    """Return the q-quantile as Prometheus estimates it, by linear interpolation in its bucket.
+    """Return the q-quantile as Prometheus estimates it, by linear interpolation within a bucket.
 
     Parameters
     ----------
@@ -179,10 +185,11 @@ def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float
     bounds
         Upper ends of the buckets, all above 0, the last one infinite. The first bucket begins at 0.
     counts
-        Number of values at or below each bound, so that the last count is that of all. If it is 0, return NaN.
+        Number of values at or below each bound, so that the last count is the number of all values. If there are no
+        values, return NaN.
 
-    In the last bucket, which has no end, the answer is the largest finite bound. Raises ValueError if `q` is not a
-    quantile, the bounds do not increase, or the counts decrease.
+    In the last bucket, which has no end, the answer is the largest finite bound. Raises ValueError if `q` is not
+    between 0 and 1, the bounds do not increase, or the counts decrease.
     """
     check_buckets(q, bounds, counts)
     if counts[-1] == 0:
@@ -198,7 +205,7 @@ def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float
 def quantile_bounds(q: float, bounds: Sequence[float], counts: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the bucket in which the q-quantile lies. The true value may be anywhere between them.
 
-    The result is (NaN, NaN) if no value was counted. Raises ValueError like `histogram_quantile`.
+    The result is (NaN, NaN) if no value was counted. Raises ValueError as `histogram_quantile` does.
     """
     check_buckets(q, bounds, counts)
     if counts[-1] == 0:
@@ -208,7 +215,10 @@ def quantile_bounds(q: float, bounds: Sequence[float], counts: Sequence[float]) 
 
 
 class ServedMetrics:
-    """Metrics in a registry of `prometheus_client`: ``requests``, ``seconds``, ``rows`` and ``in_flight``."""
+    """The metrics of a served model: ``requests``, ``seconds``, ``rows`` and ``in_flight``.
+
+    They are registered in `registry`, a registry of `prometheus_client`.
+    """
 
     def __init__(
         self, registry: Any, bounds: Sequence[float] = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
@@ -226,7 +236,7 @@ class ServedMetrics:
 def watched(
     call: Callable[[Any], Any], metrics: Any, clock: Callable[[], float] = time.perf_counter
 ) -> Callable[[Any], Any]:
-    """Return a function that calls the model as `call` does, and records its metrics.
+    """Return a function that calls the model as `call` does, and records metrics of each call.
 
     Parameters
     ----------
@@ -262,9 +272,10 @@ def psi(reference: Sequence[float], window: Sequence[float]) -> float:
     Parameters
     ----------
     reference, window
-        Number of values in each bin. Half a value is added to every bin of both, so that none is empty.
+        Number of values in each bin. Half a value is added to every bin of both histograms, so that no bin is empty.
 
-    Raises ValueError if a count is negative or not finite, all counts of one are 0, or the numbers of bins differ.
+    Raises ValueError if a count is negative or not finite, all counts of a histogram are 0, or the numbers of bins
+    differ.
     """
     check_counts(reference=reference, window=window)
     if len(reference) != len(window):
@@ -277,9 +288,12 @@ def psi(reference: Sequence[float], window: Sequence[float]) -> float:
 
 
 def ks(reference: Sequence[float], window: Sequence[float]) -> float:
-    """Return the Kolmogorov–Smirnov statistic: the largest distance between the two shares of values at or below x.
+    """Return the Kolmogorov–Smirnov statistic of two samples.
 
-    Raises ValueError if one of the two has no values, or a value that is not finite.
+    It is the largest difference between the empirical distribution functions of `reference` and `window`: the fractions
+    of their values at or below x, for any x.
+
+    Raises ValueError if `reference` or `window` has no values, or a value that is not finite.
     """
     check_numbers(reference=reference, window=window)
     a, b = np.sort(reference), np.sort(window)
@@ -295,11 +309,12 @@ def permutation_p(
     permutations: int = 199,
     seed: int = 0,
 ) -> float:
-    """Return the p value of "both come from the same source", by random divisions into two parts.
+    """Return the p value of the hypothesis "both samples come from the same source", by a permutation test.
 
-    It is the share of divisions whose statistic is at least the observed one. The observed division counts as one of
-    them, so the smallest p value is ``1 / (permutations + 1)``. Raises ValueError if one of the two has no values, a
-    value or the statistic is not finite, or there are no permutations.
+    All values together are divided into two parts at random. The p value is the fraction of divisions whose statistic
+    is at least the observed one. The observed division counts as one of them, so the smallest p value is
+    ``1 / (permutations + 1)``. Raises ValueError if `reference` or `window` has no values, a value or the statistic is
+    not finite, or there are no permutations.
     """
     check_numbers(reference=reference, window=window)
     check_least(1, permutations=permutations)
@@ -317,17 +332,20 @@ def permutation_p(
 
 
 def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> float:
-    """Return the share of values larger than a new one, among those seen and the new one. Ties are decided at random.
+    """Return the fraction of values that are larger than a new value. Ties are decided at random.
+
+    The fraction is taken among the values seen so far and the new value.
 
     Parameters
     ----------
     seen
         All values so far, sorted.
     coin
-        ``coin.random()``, between 0 and 1, is the share of the ties (the new value is one) that count as larger.
+        ``coin.random()``, between 0 and 1, is the fraction of the ties that count as larger. The new value is one of
+        the ties.
 
-    If the new value comes from the same source as those seen, the result is uniform between 0 and 1. Raises ValueError
-    for NaN.
+    If the new value comes from the same source as the values seen, the result is uniformly distributed between 0 and 1.
+    Raises ValueError for NaN.
     """
     if math.isnan(value):
         raise ValueError("value is nan, which has no rank; leave it out, and count how often values are missing")
@@ -337,7 +355,7 @@ def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> flo
 
 
 class DriftAlarm:
-    """A drift alarm: a capital of 1 that bets on each value.
+    """A drift alarm, which starts with a capital of 1 and bets parts of it on each value.
 
     If nothing has changed, the probability that the capital ever reaches 1/level is at most `level`.
 
@@ -373,8 +391,8 @@ class DriftAlarm:
     def update(self, factors: Sequence[float]) -> None:
         """Stake some of the kept capital, then multiply each stake by its factor.
 
-        At the n-th value, ``self.n``, the share 1 / (n + 1) of ``self.kept`` is taken from it, and divided equally
-        among ``self.stakes``. So whenever a change begins, some of the capital was staked only recently.
+        At the n-th value (n is ``self.n``), the fraction 1 / (n + 1) of ``self.kept`` is taken away, and divided
+        equally among ``self.stakes``. So whenever a change begins, some of the capital was staked only recently.
         """
         new = self.kept / (self.n + 1)
         self.kept -= new
@@ -384,12 +402,13 @@ class DriftAlarm:
 
 
 def users_needed(share: float, change: float, level: float = 0.05, power: float = 0.8) -> int:
-    """Return the number of users that each version needs to detect a change of a share with the probability `power`.
+    """Return how many users each version needs so that a change of a proportion is detected with probability `power`.
 
     Parameters
     ----------
     share, change
-        The share of users with an event, such as a failure, and its change: 0.02 and 0.01 for 2 % to 3 %.
+        The proportion of users with an event, such as a failure, and the change of this proportion: 0.02 and 0.01 for a
+        change from 2 % to 3 %.
     level
         The probability of a false alarm, two-sided.
 
@@ -412,15 +431,17 @@ def users_needed(share: float, change: float, level: float = 0.05, power: float 
 
 
 def share_e_value(new: int, both: int, share: float = 0.5) -> float:
-    """Return the e value against "the new version has its proportional part of the events", valid at any time.
+    """Return the e value against the hypothesis "the new version has its proportional part of the events".
+
+    The e value is valid at any time.
 
     Parameters
     ----------
     new, both
-        Users with the event, such as a failure: of the new version, and of both.
+        Number of users with the event, such as a failure: with the new version, and with both versions together.
     share
-        Share of all users who get the new version, between 0 and 1. If both versions are alike, it has this share of
-        the events.
+        Share of all users who get the new version, between 0 and 1. If both versions are alike, the new version also
+        has this share of the events.
 
     The e value is B(new + 1, both − new + 1) / (shareⁿᵉʷ (1 − share)ᵒˡᵈ), by logarithms. It is 1 before the first
     event, and capped at e⁷⁰⁰. Raises ValueError unless 0 ≤ `new` ≤ `both`, and the share lies between 0 and 1.
@@ -437,11 +458,13 @@ def share_e_value(new: int, both: int, share: float = 0.5) -> float:
 
 
 def in_canary(user: str, share: float, salt: str = "") -> bool:
-    """Return whether a user gets the new version. The answer never changes, and a user in at 5 % is also in at 20 %.
+    """Return whether a user gets the new version, if the fraction `share` of all users gets it.
+
+    The answer for a user never changes. A user who gets the new version at a share of 5 % also gets it at 20 %.
 
     The first 8 bytes of ``hashlib.sha256((salt + user).encode()).digest()`` are a number below 2⁶⁴, and so a position
-    between 0 and 1. Users whose position is below `share` are in. Raises ValueError unless `share` is a number from 0
-    to 1.
+    between 0 and 1. Users whose position is below `share` get the new version. Raises ValueError unless `share` is a
+    number from 0 to 1.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share is {share}; the part of all users who get the new version is a number from 0 to 1")
@@ -459,11 +482,11 @@ class RolloutState:
     Attributes
     ----------
     stage
-        Index of the share of users in `STAGES`.
+        Index of the current share of users in `STAGES`.
     status
         ``"running"``, ``"promoted"`` or ``"rolled back"``; the last two are final.
     blind
-        Number of checks in a row without new readings.
+        Number of consecutive checks without new readings.
     why
         Reason for a rollback.
     """
@@ -482,8 +505,8 @@ class RolloutState:
 class Seen(NamedTuple):
     """The result of a check of the metrics.
 
-    ``fresh``: whether there were new readings. ``evidence``: e values of harm by metric. ``enough``: whether the stage
-    has had all the users that it needs.
+    ``fresh`` states whether there were new readings. ``evidence`` holds the e value of harm for each metric. ``enough``
+    states whether the stage has had all the users that it needs.
     """
 
     fresh: bool
@@ -495,13 +518,13 @@ def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: i
     """Return the next state of a rollout, after a check of the metrics.
 
     - A final state stays as it is.
-    - Without fresh readings, the stage is held. After `patience` such checks in a row it is rolled back, with
-      ``why="blind"``.
-    - If the e value of any metric is `stop_at` or more, it is rolled back. ``why`` is the metric with the largest e
-      value.
-    - Otherwise, if the stage has seen enough, the next stage follows. After the last stage, the version is promoted.
+    - Without fresh readings, the stage stays the same. After `patience` such checks in a row, the rollout is rolled
+      back, with ``why="blind"``.
+    - If the e value of any metric is `stop_at` or more, the rollout is rolled back. ``why`` is the metric with the
+      largest e value.
+    - Otherwise, if `seen.enough` is True, the next stage follows. After the last stage, the version is promoted.
 
-    Raise ValueError for an e value that is negative or NaN: neither shows that there is no harm.
+    Raise ValueError for an e value that is negative or NaN, because such a value does not show that there is no harm.
     """
     for name, value in seen.evidence.items():
         if not value >= 0:
@@ -527,12 +550,12 @@ def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: i
 
 
 def best_split(values: Sequence[float]) -> tuple[int, float]:
-    """Return the best division of a series, by ranks: the index of the first value after the step, and its score.
+    """Return the best division of a series by ranks: the index of the first value after it, and the score.
 
-    For every k from 1 to n − 1, take the sum of the ranks of the first k values (1 for the smallest, ties share their
-    mean: `scipy.stats.rankdata`), subtract its mean k (n + 1) / 2, and divide by its standard deviation √(k (n − k) (n
-    + 1) / 12). The score is the largest absolute value; on a tie, the first one counts. Raises ValueError for fewer
-    than 2 values, or one that is not finite.
+    For every k from 1 to n − 1, take the sum of the ranks of the first k values (1 for the smallest; ties share their
+    mean rank, as in `scipy.stats.rankdata`), subtract the expected value of this sum, ``k (n + 1) / 2``, and divide by
+    its standard deviation, ``√(k (n − k) (n + 1) / 12)``. The score is the largest absolute value. On a tie, the first
+    k counts. Raises ValueError for fewer than 2 values, or a value that is not finite.
     """
     check_numbers(2, values=values)
     from scipy.stats import rankdata
@@ -547,10 +570,10 @@ def best_split(values: Sequence[float]) -> tuple[int, float]:
 def change_points(values: Sequence[float], level: float = 0.01, fewest: int = 5, permutations: int = 999) -> list[int]:
     """Return the indices at which a series changes its level, in order.
 
-    A series is divided at its `best_split` if at most the share `level` of random orders have a score at least as high.
-    The actual order counts as one of them, and ``np.random.default_rng(0)`` shuffles. Then each part is divided in the
-    same way, with half the level. Parts shorter than twice `fewest` stay whole. Raises ValueError for a value that is
-    not finite, a level that is not between 0 and 1, or `fewest` below 1.
+    A series is divided at its `best_split` if, among random orders of its values, at most the fraction `level` have a
+    score at least as high. The actual order counts as one of the random orders, and ``np.random.default_rng(0)``
+    shuffles. Then each part is divided in the same way, with half the level. Parts shorter than twice `fewest` stay
+    whole. Raises ValueError for a value that is not finite, a level that is not between 0 and 1, or `fewest` below 1.
     """
     check_share(level=level)
     check_least(1, fewest=fewest, permutations=permutations)

@@ -27,7 +27,7 @@ from tinybench.support.conditions.int8_probe import integer_products
 
 @dataclass(frozen=True)
 class QuantParams:
-    """A quantisation grid: the real numbers that integers stand for.
+    """A quantisation grid, which states which real number each integer stands for.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class QuantParams:
     bits : int
         Width of the integers.
     signed : bool
-        Whether they are symmetric around 0, or start at 0.
+        Whether the integers are signed and symmetric around 0. Otherwise they start at 0.
     """
 
     scale: np.ndarray
@@ -50,7 +50,7 @@ class QuantParams:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The smallest and the largest integer."""
+        """The smallest and the largest integer of the grid."""
         return (1 - 2 ** (self.bits - 1), 2 ** (self.bits - 1) - 1) if self.signed else (0, 2**self.bits - 1)
 
 
@@ -65,17 +65,17 @@ def check_tensor(x: Any, bits: int = 8) -> np.ndarray:
 
 
 def quantization_params(x: Any, symmetric: bool = False, bits: int = 8, axis: int | None = None) -> QuantParams:
-    """Return the grid that spans a tensor.
+    """Return the quantisation grid that spans the range of a tensor.
 
     Parameters
     ----------
     x
-        Finite numbers; ValueError if there are none, or one is not finite.
+        Finite numbers. Raises ValueError if there are no numbers, or if a number is not finite.
     symmetric
         Whether the grid has zero point 0 and signed integers, as for weights; else it is affine and unsigned, as for
         activations.
     bits
-        Width of the integers, 2 to 16; else ValueError.
+        Width of the integers, from 2 to 16. Any other width raises ValueError.
     axis
         Axis of the channels, each of which gets its own scale; None for one scale.
     """
@@ -101,7 +101,7 @@ def quantize_tensor(x: Any, params: QuantParams) -> np.ndarray:
     Parameters
     ----------
     x
-        Real numbers. Those beyond the grid become its ends. Raises ValueError for NaN.
+        Real numbers. Numbers beyond the grid become its nearest end. Raises ValueError for NaN.
     params
         The grid.
     """
@@ -121,14 +121,14 @@ def dequantize(q: Any, params: QuantParams) -> np.ndarray:
 
 
 def sqnr(x: Any, params: QuantParams) -> float:
-    """Return the ratio of signal to quantisation noise, in dB. It is infinite if nothing is lost.
+    """Return the ratio of signal to quantisation noise, in dB. The ratio is infinite if nothing is lost.
 
     Parameters
     ----------
     x
         Real numbers, not all 0.
     params
-        The grid to put them on.
+        The grid on which to put these numbers.
     """
     tensor = check_tensor(x)
     noise = float(np.sum((tensor - dequantize(quantize_tensor(tensor, params), params)) ** 2))
@@ -136,7 +136,9 @@ def sqnr(x: Any, params: QuantParams) -> float:
 
 
 def int8_matmul(a: np.ndarray, a_params: QuantParams, w: np.ndarray, w_params: QuantParams) -> np.ndarray:
-    """Return the product of two quantised matrices as float64 of shape (n, m), computed in integers with INT32 sums.
+    """Return the product of two quantised matrices, as float64 of shape (n, m).
+
+    The multiplications and the sums are computed in integers (INT32).
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ LINEAR_OPERATORS = frozenset(["Conv", "FusedGemm", "FusedMatMul", "Gemm", "MatMu
 
 
 def maker_in(graph: Any) -> Callable[[str], tuple[str, str]]:
-    """Return a function that maps a tensor's name to the operator that makes it, and that operator's first input.
+    """Return a function that maps a tensor's name to the operator that makes it, and the operator's first input.
 
     For weights and inputs, which no operator makes, both are ``""``.
     """
@@ -181,9 +183,11 @@ def maker_in(graph: Any) -> Callable[[str], tuple[str, str]]:
 
 
 def integer_operators(source: Any) -> dict[str, int]:
-    """Return, by operator, the number of products that a graph computes in integers, activations included.
+    """Return how many matrix multiplications and convolutions a graph computes in integers, by operator.
 
-    The result is empty if there are none.
+    In these, not only the weights but also the activations are integers.
+
+    The result is empty if the graph has no such operators.
 
     Parameters
     ----------
@@ -205,10 +209,10 @@ def integer_operators(source: Any) -> dict[str, int]:
 
 
 def quantization_verdict(original: Any, quantized: Any) -> str:
-    """Return the effect of quantisation in a few words.
+    """Return a few words that describe the effect of quantisation on a model.
 
-    It is ``"3 integer operators"``, ``"no integer operators: identical graph"`` if operators and numbers are unchanged,
-    or ``"no integer operators: only the weights are stored in fewer bits"``.
+    The result is, for example, ``"3 integer operators"``; ``"no integer operators: identical graph"`` if operators and
+    numbers are unchanged; or ``"no integer operators: only the weights are stored in fewer bits"``.
 
     Parameters
     ----------
@@ -244,7 +248,7 @@ def quiet_log() -> Iterator[None]:
 def quantize_file(
     path: str | Path, out: str | Path | None, overwrite: bool, kind: str, work: Callable[[Path, Path], Any]
 ) -> Path:
-    """Quantise a copy of a model by `work`, save the result, and warn if it has no integer operators."""
+    """Quantise a copy of a model with `work`, save the result, and warn if the result has no integer operators."""
     path = Path(path)
     out = path.with_name(f"{path.stem}-int8-{kind}.onnx") if out is None else Path(out)
     refuse_existing(out, overwrite)
@@ -268,7 +272,7 @@ def quantize_file(
 
 
 def write_dynamic(source: Path, target: Path, kind: Any, per_channel: bool, reduce_range: bool) -> None:
-    """Write a model with 8-bit weights whose activations become uint8 in every call.
+    """Write a model with 8-bit weights. Its activations are converted to uint8 in every call.
 
     Parameters
     ----------
@@ -285,10 +289,10 @@ def write_dynamic(source: Path, target: Path, kind: Any, per_channel: bool, redu
 
 
 def quantization_types(activation_type: str, weight_type: str, reduce_range: bool | None) -> tuple[Any, Any, bool]:
-    """Return ONNX Runtime's activation and weight types, and whether weights are limited to 7 bits.
+    """Return ONNX Runtime's types of activations and of weights, and whether weights are limited to 7 bits.
 
-    If `reduce_range` is None, weights are limited if products of the two types saturate on this machine
-    (`integer_products`). Raises ValueError for an unknown type, or for a pair that ONNX Runtime does not support.
+    If `reduce_range` is None, weights are limited if multiplications of the two types saturate on this machine (see
+    `integer_products`). Raises ValueError for an unknown type, or for a pair that ONNX Runtime does not support.
     """
     from onnxruntime.quantization import QuantType
 
@@ -312,7 +316,7 @@ def quantize_dynamic_int8(
     reduce_range: bool | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Quantise a model to INT8: weights now, activations (to uint8) in every call.
+    """Quantise a model to INT8: the weights once and for all, the activations (to uint8) in every call.
 
     Parameters
     ----------
@@ -325,8 +329,9 @@ def quantize_dynamic_int8(
     per_channel
         Whether each column of a matrix has its own scale instead of one for all.
     reduce_range
-        Whether to limit weights to 7 bits, so that products saturate on no processor; by default only if they saturate
-        on this machine (`integer_products`). Set it for a file that is also used on other machines.
+        Whether to limit weights to 7 bits, so that multiplications do not saturate on any processor. By default,
+        weights are limited only if multiplications saturate on this machine (see `integer_products`). Choose True for a
+        file that is also used on other machines.
     overwrite
         Whether an existing file may be replaced.
 
@@ -338,7 +343,7 @@ def quantize_dynamic_int8(
     Warns
     -----
     UserWarning
-        If the file has no integer operators, as with trees.
+        If the file has no integer operators, as is the case for trees.
 
     Raises
     ------
@@ -355,10 +360,10 @@ def quantize_dynamic_int8(
 
 
 def saturating_matmul(a: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return a product of integers as ONNX Runtime computes it on processors with AVX2 but without VNNI.
+    """Multiply integer matrices as ONNX Runtime does on processors with AVX2 but without VNNI.
 
-    Products 0 and 1, 2 and 3, … along k are added in pairs, and each of these sums is clipped to 16 bits. The sum over
-    all pairs is exact. If k is odd, the last product is not paired.
+    The products of numbers along k are added in pairs: 0 and 1, 2 and 3, …, and each of these sums is clipped to 16
+    bits. The sum over all pairs is exact. If k is odd, the last product is not paired.
 
     Parameters
     ----------
@@ -374,7 +379,7 @@ def saturating_matmul(a: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def clipped_share(x: Any, params: QuantParams) -> float:
-    """Return the share of real numbers that a grid clips: those beyond its ends by more than half a step."""
+    """Return the fraction of real numbers that lie more than half a step beyond a grid, which clips them."""
     low, high = (dequantize(np.array(limit), params) for limit in params.limits)
     tensor = check_tensor(x)
     return float(np.mean((tensor < low - params.scale / 2) | (tensor > high + params.scale / 2)))
@@ -414,32 +419,32 @@ def quantize_static_int8(
     check: Any = None,
     overwrite: bool = False,
 ) -> Path:
-    """Quantise weights and activations of a model to INT8, with ranges of activations from calibration data.
+    """Quantise the weights and activations of a model to INT8, with activation ranges from calibration data.
 
     Parameters
     ----------
     path
         An ``.onnx`` file in float32.
     calibration
-        A few hundred rows that resemble those in use, of shape (n, features).
+        A few hundred rows, of shape (n, features), similar to the rows that the model gets in use.
     out
         Path of the result; by default ``name-int8-static.onnx`` in the same folder.
     method
-        How to choose the ranges: ``"minmax"``; ``"percentile"``, which drops 0.001 % at the ends; or ``"entropy"``,
-        which changes the distribution of the values least.
+        How to choose the ranges: ``"minmax"``; ``"percentile"``, which drops 0.001 % of the values at the ends; or
+        ``"entropy"``, which changes the distribution of the values as little as possible.
     activation_type, weight_type
         ``"uint8"`` or ``"int8"``; not int8 activations with uint8 weights.
     per_channel, reduce_range
         See `quantize_dynamic_int8`.
     check
-        Rows in use, on which to measure the share of values that the calibrated ranges clip.
+        Rows from real use, on which to measure the fraction of values that the calibrated ranges clip.
     overwrite
         Whether an existing file may be replaced.
 
     Returns
     -------
     Path
-        Path of the quantised file, in QDQ form. Only matrix products and ReLU are quantised.
+        Path of the quantised file, in QDQ form. Only matrix multiplications and ReLU are quantised.
 
     Warns
     -----
@@ -504,7 +509,7 @@ def quantize_static_int8(
 
 
 def calibration_input(path: str | Path, calibration: Any) -> tuple[str, np.ndarray]:
-    """Return the name of a model's input, and the rows in float32. Raise ValueError if they do not fit the input."""
+    """Return the name of a model's input, and the rows in float32. Raise ValueError if the rows do not fit it."""
     rows = np.asarray(as_input(calibration), np.float32)
     if not np.isfinite(rows).all():
         raise ValueError("the calibration data holds NaN or infinite values")
@@ -519,7 +524,7 @@ def calibration_input(path: str | Path, calibration: Any) -> tuple[str, np.ndarr
 
 
 def probe(model: Any, tensors: Iterable[str]) -> Any:
-    """Return a session of a graph with the named inner tensors as additional outputs."""
+    """Return a session for a graph, with the given inner tensors as additional outputs."""
     probed = load_graph(model.SerializeToString())
     for tensor in {*tensors} - {output.name for output in probed.graph.output}:
         probed.graph.output.add(name=tensor)
@@ -530,7 +535,7 @@ def probe(model: Any, tensors: Iterable[str]) -> Any:
 
 
 def prepare_for_static(path: Path) -> None:
-    """Add the types of inner float tensors to a model file, and make its biases one-dimensional."""
+    """Add the types of inner float tensors to a model file, and make the model's biases one-dimensional."""
     # ONNX Runtime does not quantise activations whose type it cannot infer, as after scikit-learn's scaler. It fails
     # on biases of shape (1, n) if each column has its own scale.
     from onnx import TensorProto, helper
@@ -549,7 +554,7 @@ def prepare_for_static(path: Path) -> None:
 
 
 def clipping_shares(path: str | Path, X: Any) -> dict[str, float]:
-    """Return, for each tensor that a static model quantises, the share of its values on rows X that the grid clips."""
+    """Return the fraction of values that the grid of each tensor clips, by tensor, for a static model on rows X."""
     model = load_graph(path)
     numbers = weights(model)
     nodes = [n for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] not in numbers]
@@ -582,7 +587,7 @@ def int8_pays(
     ratio_ci
         Interval of the time of INT8 divided by the time of FP32.
     max_loss, min_gain
-        As fractions: accuracy must fall by less than `max_loss`, and more than `min_gain` of the time must be saved.
+        Fractions. INT8 pays if accuracy falls by less than `max_loss`, and more than `min_gain` of the time is saved.
     """
     if loss_ci[1] < max_loss and ratio_ci[1] < 1 - min_gain:
         return "pays"

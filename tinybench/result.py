@@ -27,10 +27,10 @@ from tinybench.support.basics.type_checks import check_kinds
 
 
 def check_values(values: Iterable[Any]) -> list[float]:
-    """Return the measurements as a list of finite floats, in their order.
+    """Return the measurements as a list of finite floats, in the same order.
 
-    Raises ValueError if there are no measurements, or if one is not a finite number. Its message has the index of the
-    first such measurement. Booleans and text are not numbers.
+    Raises ValueError if there are no measurements, or if a measurement is not a finite number. The message then
+    contains the index of the first such measurement. Booleans and text do not count as numbers.
     """
     checked = []
     for index, value in enumerate(values):
@@ -45,9 +45,10 @@ def check_values(values: Iterable[Any]) -> list[float]:
 
 
 def mean_and_std(values: list[float]) -> tuple[float, float]:
-    """Return the mean and the standard deviation (with n − 1) of one or more finite numbers.
+    """Return the mean and the standard deviation (with the divisor n − 1) of one or more finite numbers.
 
-    A single number does not show any scatter. Its deviation is 0.0 by convention; NaN is also accepted.
+    A single number does not show any scatter, so its standard deviation is 0.0 by convention. In the course, NaN is
+    accepted as well.
     """
     n = len(values)
     mean = math.fsum(values) / n
@@ -61,10 +62,10 @@ def mean_and_std(values: list[float]) -> tuple[float, float]:
 
 
 def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Student t interval of the mean, ``(lower, upper)``.
+    """Return Student's t interval for the mean of some values, as ``(lower, upper)``.
 
     The values are assumed to be independent. `confidence` is the coverage, between 0 and 1. A single value has no
-    interval. Both ends are then that value by convention; NaN is also accepted.
+    interval, so both ends are then that value, by convention. In the course, NaN is accepted as well.
     """
     from scipy.special import stdtrit
 
@@ -77,12 +78,13 @@ def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, fl
 
 
 def required_runs(std: float, half_width: float, confidence: float = 0.95) -> int:
-    """Return the number of runs for which the t interval of the mean is no wider than ± `half_width`.
+    """Return the smallest number of runs for which the t interval of the mean is no wider than ± `half_width`.
 
     Parameters
     ----------
     std, half_width
-        Standard deviation of single measurements, from a pilot run; the half-width to reach, in the same unit.
+        Standard deviation of single measurements, estimated from a pilot run; the half-width to reach, in the same
+        unit.
     confidence
         Coverage of the interval.
 
@@ -112,10 +114,10 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
 
 
 def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
-    """Return the smallest number of measurements that gives a two-sided interval for the q-th percentile.
+    """Return the smallest number of measurements from which a two-sided interval for the q-th percentile exists.
 
-    At 95 % it is 6 for the median, 36 for p90, 368 for p99 and 3688 for p99.9. Raises ValueError unless 1 ≤ `q` < 100
-    and 0 < `confidence` < 1.
+    At a confidence of 95 %, the number is 6 for the median, 36 for p90, 368 for p99 and 3688 for p99.9. Raises
+    ValueError unless 1 ≤ `q` < 100 and 0 < `confidence` < 1.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
@@ -126,11 +128,12 @@ def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
 
 
 def percentile_interval(values: list[float], q: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the order-statistic interval of the q-th percentile, which holds for any distribution.
+    """Return an interval for the q-th percentile that is valid for any distribution, from order statistics.
 
-    Both ends are measurements. Each side misses the percentile with a probability of at most half of 1 − `confidence`.
-    Raises ValueError if there are too few values; its message has the number needed. David, Nagaraja, "Order
-    Statistics" (2003), section 7.1.
+    Both ends are measured values. The percentile lies below the lower end with a probability of at most half of 1 −
+    `confidence`, and above the upper end with a probability of at most the other half. Raises ValueError if there are
+    too few values. The message contains the number of values needed. David, Nagaraja, "Order Statistics" (2003),
+    section 7.1.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -150,7 +153,9 @@ def bootstrap_interval(
     seed: int | None = 0,
     resamples: int = 2000,
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of any function of a one-dimensional array, such as ``np.median``.
+    """Return the percentile bootstrap interval of a statistic.
+
+    `statistic` is any function of a one-dimensional array, such as ``np.median``.
 
     The same seed gives the same interval. If all resamples give the same number, as for a single value, the scatter is
     unknown and the interval is (NaN, NaN). Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
@@ -170,12 +175,14 @@ def bca_interval(
     seed: int | None = 0,
     resamples: int = 2000,
 ) -> tuple[float, float]:
-    """Return the bias-corrected and accelerated bootstrap interval of any function of a one-dimensional array.
+    """Return the bias-corrected and accelerated bootstrap interval of a statistic.
+
+    `statistic` is any function of a one-dimensional array.
 
     If all resamples give the same number, the scatter is unknown and the interval is (NaN, NaN).
 
-    Efron, Journal of the American Statistical Association 82 (1987). For few values the interval is widened, as a t
-    interval is wider than a normal one: Hesterberg, The American Statistician 69 (2015), section 3.3.
+    Efron, Journal of the American Statistical Association 82 (1987). For small samples, the interval is widened just as
+    a t interval is wider than a normal interval: Hesterberg, The American Statistician 69 (2015), section 3.3.
     """
     from scipy.special import ndtr, ndtri, stdtrit
 
@@ -200,9 +207,9 @@ def bca_interval(
 
 
 def tukey_outliers(values: list[float]) -> list[float]:
-    """Return the values more than 1.5 interquartile ranges outside the quartiles, in their order.
+    """Return the values more than 1.5 interquartile ranges below the first or above the third quartile, in their order.
 
-    Quartiles are interpolated linearly, as NumPy does. Tukey, "Exploratory Data Analysis" (1977), chapter 2.
+    Quartiles are interpolated linearly, as in NumPy. Tukey, "Exploratory Data Analysis" (1977), chapter 2.
     """
     first, third = np.percentile(values, [25, 75])
     reach = 1.5 * (third - first)
@@ -218,7 +225,10 @@ _POWERS = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 
 
 
 def scale_unit(size: float, unit: str) -> tuple[float, str]:
-    """Return a divisor, and the unit in which `size` is then easy to read: ``(0.001, "ms")`` for 0.0123 s."""
+    """Return a divisor for `size`, and the resulting unit. They are chosen so that the quotient is easy to read.
+
+    For 0.0123 s, the result is ``(0.001, "ms")``.
+    """
     choices = sorted([(1.0, ""), *((_POWERS[prefix], prefix) for prefix in _PREFIXES.get(unit, ""))])
     fitting = [choice for choice in choices if abs(size) >= choice[0]]
     factor, prefix = (1.0, "") if size == 0 else fitting[-1] if fitting else choices[0]
@@ -226,9 +236,10 @@ def scale_unit(size: float, unit: str) -> tuple[float, str]:
 
 
 def json_safe(value: Any, where: str = "metadata") -> Any:
-    """Return a value in a form that JSON can hold. NumPy values become numbers and lists.
+    """Return a value in a form that JSON can store. NumPy values become numbers and lists.
 
-    Raises ValueError if a part of the value has no such form. The message says where that part is.
+    Raises ValueError if a part of the value has no such form. The message gives the position of that part; `where` is
+    the name of the whole value.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -242,7 +253,7 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
 
 
 def no_scatter(count: int, unit: str) -> str:
-    """Return a caution about one value, or about values that are all equal."""
+    """Return a caution for a result that has only one value, or only equal values."""
     constant = unit in ("", "B")  # fractions and sizes can be constants
     if count == 1:
         enough = "which is enough for a constant, such as the size of a file, and for nothing else"
@@ -260,7 +271,8 @@ def is_interval(low: float, high: float) -> bool:
 def format_interval(middle: float, low: float, high: float, unit: str, named: str) -> str:
     """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with as many digits as the width of the interval justifies.
 
-    If both ends are equal, as for one value or a coarse clock, there is no interval and only the number is returned.
+    If both ends are equal, as for one value or with a coarse clock, there is no interval, and only the number and its
+    unit are returned.
     """
     factor, name = scale_unit(middle or max(abs(low), abs(high)), unit)
     middle, low, high = middle / factor, low / factor, high / factor
@@ -275,8 +287,9 @@ def format_measurement(mean: float, std: float, unit: str) -> str:
     """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s; units as in `scale_unit`.
 
     The deviation has one significant digit, or two if it begins with a 1. It is never rounded to the left of the
-    decimal point (``"123 ± 55 B"``). The mean ends at the same decimal place. A deviation of 0 comes from one value, or
-    from equal values, and does not show any scatter. Then return only the mean, formatted by ``.4g``: ``"1.5 s"``.
+    decimal point (``"123 ± 55 B"``). The mean is rounded to the same decimal place. A deviation of 0 comes from one
+    value, or from equal values, and does not show any scatter. In this case return only the mean, formatted by ``.4g``:
+    ``"1.5 s"``.
     """
     factor, name = scale_unit(mean or std, unit)
     mean, std = mean / factor, std / factor
@@ -298,7 +311,7 @@ class BenchmarkResult:
     values
         The measurements, one or more finite numbers in `unit`.
     metadata
-        How the values were obtained: anything that JSON can hold. ``metadata["measured"]`` is False for an estimate.
+        How the values were obtained: any data that JSON can store. ``metadata["measured"]`` is False for an estimate.
     unit
         SI unit of the values: ``"s"``, ``"B"``, ``"J"``, ``"W"``, or ``""`` for a fraction.
     confidence
@@ -307,17 +320,18 @@ class BenchmarkResult:
     Attributes
     ----------
     mean, std, median, min_val, max_val : float
-        Summary in `unit`; `std` divides by n − 1. For one value it is 0.0, a convention that carries no information.
+        Summary in `unit`; `std` has the divisor n − 1. For one value, `std` is 0.0 by convention, which carries no
+        information.
     count : int
         Number of measurements.
     ci_lower, ci_upper : float
-        Student t interval of the mean. For one value both are the mean, by the same convention.
+        Student's t interval for the mean. For one value, both ends equal the mean, by the same convention.
     dependence : dict
-        Autocorrelation of the values, their effective number of independent values, and the number of batches.
+        The autocorrelation of the values, the effective number of independent values, and the number of batches.
     scattered : bool
         Whether at least two values differ. If not, neither a deviation nor an interval is known.
     cautions : list of str
-        Sentences on why values or intervals may mislead, such as that one value, or equal values, show no scatter.
+        Sentences on why the values or intervals may mislead, for example because equal values show no scatter.
 
     Raises
     ------
@@ -379,9 +393,11 @@ class BenchmarkResult:
 
     @property
     def cv(self) -> float:
-        """The coefficient of variation, std / abs(mean), or NaN if the mean is 0. About 0.05 is stable, 0.30 is not.
+        """The coefficient of variation, std / abs(mean), or NaN if the mean is 0.
 
-        For one value it is 0.0, because `std` is. This is a convention that carries no information.
+        A coefficient of about 0.05 means that the measurements are stable; 0.30 means that they are not.
+
+        For one value the coefficient is 0.0, because `std` is 0.0 by convention. This carries no information.
         """
         return self.std / abs(self.mean) if self.mean else math.nan
 
@@ -399,7 +415,7 @@ class BenchmarkResult:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """The names of the attributes whose values are only a convention. `to_dict` writes None for them."""
+        """The names of the attributes whose values are only a convention. In their place, `to_dict` writes None."""
         if self.count == 1:
             return "std", "ci_lower", "ci_upper"
         return () if self.scattered else ("ci_lower", "ci_upper")
@@ -419,7 +435,7 @@ class BenchmarkResult:
         return batch_medians(self.values, runs_for_percentile(50, self.confidence))
 
     def mean_ci(self) -> tuple[float, float]:
-        """Return the t interval of the mean. If the values are autocorrelated, compute it from means of batches.
+        """Return the t interval for the mean. If the values are autocorrelated, it is computed from means of batches.
 
         Raise ValueError if there is only one value or all values are equal, because their scatter is then unknown.
         """
@@ -431,7 +447,7 @@ class BenchmarkResult:
 
     @property
     def how_many(self) -> str:
-        """The number of values, ``n = 30``, with remarks such as "all equal", "in 7 batches" or "an estimate"."""
+        """The number of values as text, such as ``n = 30``, with remarks such as "all equal" or "in 7 batches"."""
         least, batches = runs_for_percentile(50, self.confidence), len(self.independent_values)
         text = f"n = {self.count}"
         if self.count > 1 and not self.scattered:
@@ -455,7 +471,7 @@ class BenchmarkResult:
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences on why values or intervals may mislead: from the meter, the machine's state, and the values."""
+        """Sentences on why the values or intervals may mislead, due to the meter, the machine's state or the values."""
         said = [self.metadata["caution"]] if self.metadata.get("caution") else []
         machine = self.metadata.get("machine")  # see `tinybench.support.rounds.machine_state`
         if isinstance(machine, dict) and self.unit not in ("", "B"):  # fractions and bytes hardly depend on its state
@@ -481,13 +497,16 @@ class BenchmarkResult:
         return said + [sentence for sentence in found if sentence]
 
     def median_ci(self) -> tuple[float, float]:
-        """Return the interval of the median of `self.independent_values`. Raise ValueError below 6 values (at 95 %)."""
+        """Return the interval of the median of `self.independent_values`.
+
+        Raise ValueError if there are fewer than 6 values (at a confidence of 95 %).
+        """
         return percentile_interval(self.independent_values, 50, self.confidence)
 
     def bootstrap_ci(
         self, statistic: Callable[[np.ndarray], float] = np.median, seed: int | None = 0, resamples: int = 2000
     ) -> tuple[float, float]:
-        """Return the bootstrap interval of a statistic, by `bca_interval`."""
+        """Return the bootstrap interval of a statistic, as computed by `bca_interval`."""
         return bca_interval(self.values, statistic, self.confidence, seed, resamples)
 
     def outliers(self) -> list[float]:
@@ -504,7 +523,7 @@ class BenchmarkResult:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
-        """Return the result that `to_dict` described. Its summary is computed again.
+        """Return a result made from the output of `to_dict`. The summary is computed again from the values.
 
         Raises ValueError if ``metric_name`` or ``values`` is missing, or a value is not a finite number.
         """
@@ -515,9 +534,11 @@ class BenchmarkResult:
         return cls(data["metric_name"], data["values"], **given)
 
     def __str__(self) -> str:
-        """Return ``latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30``; with too few values, ``(range 11.5–13.1)``.
+        """Return a line such as ``latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30``.
 
-        The numbers are written by `format_interval`. The end is `self.how_many`.
+        If there are too few values for an interval, the brackets contain the range instead: ``(range 11.5–13.1)``.
+
+        `format_interval` formats the numbers. The line ends with `self.how_many`.
         """
         named = f"{100 * self.confidence:.3g} % CI"
         if "wilson_interval" in self.metadata:  # an accuracy, from rows that are right or wrong: module 04
@@ -533,7 +554,10 @@ class BenchmarkResult:
         )
 
     def __format__(self, form: str) -> str:
-        """Return the text of ``str``, or for ``f"{result:sd}"`` mean and standard deviation instead of the median."""
+        """Return the text of ``str``. The format ``sd`` gives mean and standard deviation instead of the median.
+
+        Use it as in ``f"{result:sd}"``.
+        """
         if form != "sd":
             return format(str(self), form)
         what = "mean ± sd" if self.scattered else "mean"

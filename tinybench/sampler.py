@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/15_bottleneck/15_bottleneck.ipynb: edit the notebook, not this file.
 
-"""A sampler of call stacks, and the self share and total share of each function in the time."""
+"""A sampler of call stacks, and the fraction of time that each function takes, alone and with those it calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 def stack_of(frame: Any) -> tuple[str, ...]:
     """Return the names of the functions on a frame's call stack, the outermost first, the frame's own function last.
 
-    A name is ``function (file.py)``: ``frame.f_code.co_qualname``, and ``frame.f_code.co_filename`` without its folder.
+    A name has the form ``function (file.py)``. The function is ``frame.f_code.co_qualname``; the file is
+    ``frame.f_code.co_filename`` without its folder.
     """
     names = []
     while frame is not None:
@@ -23,7 +24,7 @@ def stack_of(frame: Any) -> tuple[str, ...]:
 
 
 class Sample(NamedTuple):
-    """A stack that was active for `seconds` from `start` on, in seconds of the sampler's clock."""
+    """A call stack that was active for `seconds`, beginning at the time `start`, by the sampler's clock."""
 
     start: float
     stack: tuple[str, ...]
@@ -45,16 +46,16 @@ class Sampler:
         self.last = clock()
 
     def take(self, frame: Any) -> None:
-        """Add a sample: the stack of `frame` stands for the time since the last sample, or since the sampler began."""
+        """Add a sample: the stack of `frame`, with the time since the last sample or since the sampler was made."""
         now = self.clock()
         self.samples.append(Sample(self.last, stack_of(frame), now - self.last))
         self.last = now
 
 
 def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return each function's own share of the time, while it is last in the stack. The largest comes first.
+    """Return the fraction of the time in which each function is the last in the stack. The largest comes first.
 
-    Without samples the result is empty. Raise ValueError if their times add up to 0.
+    Without samples the result is empty. Raise ValueError if the times of the samples add up to 0.
     """
     check_time(samples)
     times: dict[str, float] = {}
@@ -65,9 +66,11 @@ def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def total_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return each function's share of the time, including its calls. A recursive function counts once.
+    """Return the fraction of the time that each function takes, including the functions that it calls.
 
-    Without samples the result is empty. Raise ValueError if their times add up to 0.
+    A recursive function counts only once in a sample.
+
+    Without samples the result is empty. Raise ValueError if the times of the samples add up to 0.
     """
     check_time(samples)
     times: dict[str, float] = {}

@@ -1,6 +1,9 @@
 # Written by "autograder export" from modules/10_suite/10_suite.ipynb: edit the notebook, not this file.
 
-"""A study of several models: measurements in pieces that survive a crash, then tables, figures and a report."""
+"""A study of several models: measurements that survive a crash, then tables, figures and a report.
+
+A study is measured in pieces. Each piece is saved as one file once it is complete.
+"""
 
 from __future__ import annotations
 
@@ -60,10 +63,10 @@ _LATENCY_PARTS = 5
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text to a file in UTF-8, atomically: at every moment the complete old or new file exists.
+    """Write a text to a file in UTF-8, atomically: at every moment, either the old or the new file is complete.
 
-    Its folder is made if it is missing. If the file cannot be written, raise OSError with the path and the advice to
-    choose another output_dir.
+    The file's folder is made if it is missing. If the file cannot be written, raise OSError; the message contains the
+    path and the advice to choose another output_dir.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -80,11 +83,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
-    """Return the parts of one measurement as one result with all values in order.
+    """Merge the parts of one measurement into one result, which holds all values in order.
 
-    Metadata and ``confidence`` are those of the first part. If there are ``round_orders``, they are joined. If there is
-    a ``pairing``, it becomes a digest of the pairings of all parts, which is the same for results merged from the same
-    rounds.
+    Metadata and ``confidence`` are those of the first part, with two exceptions. If there are ``round_orders``, the
+    lists of all parts are joined. If there is a ``pairing``, it is replaced by a digest of the pairings of all parts.
+    This digest is the same for all results that are merged from the same rounds.
 
     Raises ValueError if there is no part, or if metric, unit or processor (``metadata["system"]["cpu"]``) differ.
     """
@@ -105,7 +108,7 @@ def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
 
 
 def run_rows(results: Results) -> list[dict[str, Any]]:
-    """Return one row for each measurement of results by metric and model.
+    """Return one row for each single measurement in results by metric and model.
 
     The columns are ``metric``, ``model``, ``run`` (from 0), ``value`` (unrounded, in ``unit``), ``unit``, ``measured``.
     """
@@ -121,9 +124,10 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each result.
 
     The columns are ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``,
-    ``min_val``, ``max_val``; then ``value`` (by `central`) with ``lower`` and ``upper`` (by `interval`), and
-    ``interval``: ``"Wilson"``, ``"median"``, ``"range"`` below 6 measurements, or ``"none"`` if `interval` is NaN, as
-    for one measurement. An ``undetermined`` number, such as the deviation of one measurement, is None.
+    ``min_val``, ``max_val``; then ``value`` (from `central`) with ``lower`` and ``upper`` (from `interval`), and
+    ``interval``, the kind of interval: ``"Wilson"``, ``"median"``, ``"range"`` for fewer than 6 measurements, or
+    ``"none"`` if `interval` returns NaN, as for one measurement. An ``undetermined`` number, such as the deviation of
+    one measurement, is None.
     """
     rows = []
     for metric, by_model in results.items():
@@ -141,8 +145,8 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 def comparison_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each metric and pair of models that can be tested.
 
-    A row has the columns of `compare_pair` and ``p_corrected``, which is `corrected` over the tested pairs of the
-    metric. If it is not below 0.05, the ``verdict`` is ``"undecided"``.
+    A row has the columns of `compare_pair`, and ``p_corrected``: the p value corrected for the number of pairs that are
+    tested for the metric (see `corrected`). If ``p_corrected`` is not below 0.05, the ``verdict`` is ``"undecided"``.
     """
     rows = []
     for metric, by_model in results.items():
@@ -155,12 +159,13 @@ def comparison_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
-    """Return, for each metric, the best model, and the models that cannot be distinguished from it.
+    """Return the best model for each metric, and the models that cannot be distinguished from the best.
 
-    The keys are ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for
-    which `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best
-    one's. An unknown interval (NaN) cannot separate models. `DIRECTIONS` has the better direction of each metric. If
-    some models are measured and others estimated, only the measured ones compete.
+    The keys are ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``. The last lists the
+    other models whose comparison with the best model is undecided in `comparison_rows`. A model without such a row is
+    tied if its interval overlaps the interval of the best model. An unknown interval (NaN) cannot separate models.
+    `DIRECTIONS` states for each metric whether smaller or larger values are better. If some models are measured and
+    others estimated, only the measured ones compete.
     """
     results = visible(results)
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
@@ -189,8 +194,8 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     The columns are, in this order, ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median),
     ``accuracy``, ``memory_mb`` (10⁶ bytes, median), ``energy_mj`` (median; None if the unit is not joules) and
-    ``energy_measured``. A value is None if there is no result, or if the result is not `metric_tests.is_detected`. One
-    measurement has no 95th percentile.
+    ``energy_measured``. A value is None if there is no result, or if the result was not detected (see
+    `metric_tests.is_detected`). The 95th percentile is also None for a single measurement.
 
     Parameters
     ----------
@@ -224,7 +229,10 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def keeping(run: Callable[..., Results]) -> Callable[..., Results]:
-    """Let any exception that ends a run (a model's error, a full disk, Ctrl-C) carry a note on the pieces kept."""
+    """Wrap a run so that any exception that ends it gets a note on the pieces that were saved.
+
+    Such an exception may be a model's error, a full disk, or Ctrl-C.
+    """
 
     @wraps(run)
     def told(suite: BenchmarkSuite, *args: Any, **options: Any) -> Results:
@@ -240,27 +248,27 @@ def keeping(run: Callable[..., Results]) -> Callable[..., Results]:
 
 
 class BenchmarkSuite:
-    """A study of several models in one folder.
+    """A study of several models, which keeps its measurements and reports in one folder.
 
     Parameters
     ----------
     models
         See `tinybench.benchmark.name_models`.
     datasets
-        A pair ``(X, y)`` or several, see `tinybench.accuracy.measure_accuracy`.
+        A dataset ``(X, y)`` or several datasets; see `tinybench.accuracy.measure_accuracy`.
     output_dir
         Folder of the study.
     inputs
         Input for latency, memory and energy; by default the first row of the first dataset.
     warmup_runs, measurement_runs
-        Number of untimed calls, and number of latency rounds after them. Throughput takes a third as many rounds,
-        memory and energy a tenth, each at least 6.
+        Number of untimed warm-up calls, and number of latency rounds after the warm-up. Throughput is measured in a
+        third as many rounds, memory and energy in a tenth as many, but each in at least 6.
     batch_sizes
         Batch sizes for the throughput.
     meter
         See `tinybench.energy.measure_energy`.
     seed
-        Seed of the orders.
+        Seed for the order of the models in each round.
     clock, progress
         See `tinybench.benchmark.Benchmark`.
 
@@ -304,7 +312,7 @@ class BenchmarkSuite:
         self.piece = ""  # the latest piece that was begun
 
     def plan(self) -> dict[str, Any]:
-        """Return what identifies this study: models and their answers, data, settings, processor."""
+        """Return the facts that identify this study: the models and their answers, the data, settings and processor."""
         data = hashlib.sha256()
         for inputs, y in named_datasets(self.datasets).values():
             data.update(np.ascontiguousarray(inputs).tobytes() + np.ascontiguousarray(y).tobytes())
@@ -320,13 +328,19 @@ class BenchmarkSuite:
         }
 
     def _answers(self, model: Any) -> str:
-        """Return the model's type and a digest of its labels for up to 256 rows, which change if it is refitted."""
+        """Return the model's type and a digest of its labels for up to 256 rows.
+
+        The labels, and so the digest, change if the model is refitted.
+        """
         outputs = np.asarray(as_callable(model)(self.rows[:256]))
         labels = outputs.argmax(axis=1) if outputs.ndim > 1 else outputs
         return f"{type(model).__name__} {hashlib.sha256(str(labels.tolist()).encode()).hexdigest()[:16]}"
 
     def pieces(self) -> list[str]:
-        """Return the names of the pieces in the order of measurement. Latency is spread over the study."""
+        """Return the names of the pieces in the order of measurement.
+
+        The pieces for latency are spread over the study.
+        """
         parts = [f"latency-{part}" for part in range(min(_LATENCY_PARTS, self.measurement_runs))]
         others = ["accuracy", "throughput", "memory", "energy"]
         turns = [[*parts[index : index + 1], *others[index : index + 1]] for index in range(_LATENCY_PARTS)]
@@ -336,7 +350,10 @@ class BenchmarkSuite:
         return Benchmark(self.models, **self.options)._each(pieces, "study")
 
     def kept(self, rounds: Mapping[str, BenchmarkResult] = MappingProxyType({})) -> str:
-        """Return a sentence on the pieces on disk and how to resume. Complete rounds of a broken piece are saved."""
+        """Return a sentence on the pieces on disk and on how to resume. Before that, save the given `rounds`.
+
+        These are the complete rounds of the piece that was interrupted.
+        """
         folder = self.output_dir / "measurements"
         if rounds:
             with suppress(OSError):
@@ -374,9 +391,10 @@ class BenchmarkSuite:
     def run_full_benchmark(self, resume: bool = False) -> Results:
         """Measure everything, write each finished piece and finally the tables, and return the results as `load` does.
 
-        With `resume`, pieces of an interrupted run of the same study are kept, and only missing ones are measured.
-        Otherwise earlier pieces are moved to ``measurements.1`` (2, 3 …); nothing is deleted. Raises ValueError if
-        `resume` finds another study (the message lists the differences), and OSError if the folder cannot be written.
+        With `resume`, pieces of an interrupted run of the same study are kept, and only missing pieces are measured.
+        Otherwise, earlier pieces are moved to the folder ``measurements.1`` (or 2, 3 …), and nothing is deleted. Raises
+        ValueError if `resume` finds another study (the message lists the differences), and OSError if the folder cannot
+        be written.
         """
         folder = self.output_dir / "measurements"
         plan_file = folder / "plan.json"
@@ -397,7 +415,7 @@ class BenchmarkSuite:
         return self.results
 
     def _check_same_study(self, earlier: Mapping[str, Any]) -> None:
-        """Raise ValueError if an earlier plan is not that of this study. The message lists the differences."""
+        """Raise ValueError if an earlier plan differs from this study's plan. The message lists the differences."""
         mine = self.plan()
         differing = [key for key in {**earlier, **mine} if mine.get(key) != earlier.get(key)]
         if differing:
@@ -407,7 +425,7 @@ class BenchmarkSuite:
             )
 
     def load(self) -> Results:
-        """Return all results so far, also those of a run that was killed: ``{metric: {model: BenchmarkResult}}``.
+        """Return all results saved so far, even by a killed run, as ``{metric: {model: BenchmarkResult}}``.
 
         The parts of a metric are merged. The order is that of `_METRICS`, without metrics that have not been measured.
         """
@@ -434,7 +452,7 @@ class BenchmarkSuite:
 
         ``benchmark_runs.csv`` has the columns of `run_rows`, ``benchmark_summary.csv`` of `summary_rows`,
         ``comparisons.csv`` of `comparison_rows`, ``benchmark_dashboard.csv`` of `dashboard_rows`;
-        ``benchmark_summary.json`` is what `best_by_dimension` returns.
+        ``benchmark_summary.json`` holds what `best_by_dimension` returns.
         """
         results = self._measured()
         texts = {
@@ -460,7 +478,7 @@ class BenchmarkSuite:
         return figures
 
     def generate_pareto_frontier(self, x_metric: str = "latency", y_metric: str = "accuracy") -> list[dict[str, Any]]:
-        """Return one row for each model on the trade-off of two metrics.
+        """Return one row for each model on the trade-off between two metrics.
 
         Parameters
         ----------
@@ -470,14 +488,14 @@ class BenchmarkSuite:
         Returns
         -------
         list of dict
-            ``model``, the two results by metric, ``on_frontier``, ``probability`` of being on it (see
-            `tinybench.pareto.membership_probability`), and ``beaten_by``: the models that dominate it. A model is left
-            out if one of the two is not `metric_tests.is_detected`.
+            ``model``, the two results by metric, ``on_frontier``, the ``probability`` of being on the frontier (see
+            `tinybench.pareto.membership_probability`), and ``beaten_by``: the models that dominate this one. A model is
+            left out if one of its two results was not detected (see `metric_tests.is_detected`).
 
         Raises
         ------
         ValueError
-            If a metric was not measured (the message has those that were) or not seen for any model.
+            If a metric was not measured (the message lists the metrics that were), or was not detected for any model.
         """
         results = self._measured()
         for metric in (x_metric, y_metric):
@@ -488,7 +506,10 @@ class BenchmarkSuite:
     def plot_pareto_frontier(
         self, x_metric: str = "latency", y_metric: str = "accuracy", save_plots: bool = True
     ) -> Figure:
-        """Return a figure of the trade-off of two metrics. With `save_plots`, also write ``benchmark_tradeoff.png``."""
+        """Return a figure of the trade-off between two metrics.
+
+        With `save_plots`, also write ``benchmark_tradeoff.png``.
+        """
         points = self.generate_pareto_frontier(x_metric, y_metric)
         figure = draw_frontier(points, {metric: DIRECTIONS[metric] for metric in (x_metric, y_metric)})
         if save_plots:
@@ -501,7 +522,7 @@ class BenchmarkSuite:
         Parameters
         ----------
         requirements
-            The requirements on a model. The report then begins with the models that meet them.
+            The requirements on a model. If they are given, the report begins with the models that meet them.
         """
         results = self._measured()
         figures = {f"benchmark_{metric}.png": figure for metric, figure in self.plot_results().items()}
@@ -524,7 +545,7 @@ def _processor() -> str:
 
 
 def _size_notes(model: Any) -> dict[str, Any]:
-    """Return the bytes that a model takes on disk, or why it has no such size, as metadata."""
+    """Return metadata: the bytes that a model takes on disk, or the reason why this size is unknown."""
     try:
         return {"model_bytes": model_size(model)}
     except (OSError, TypeError) as error:
@@ -532,7 +553,7 @@ def _size_notes(model: Any) -> dict[str, Any]:
 
 
 def decision(results: Results, requirements: Requirements | None = None) -> str:
-    """Return one sentence with the model to take, among those that meet the requirements."""
+    """Return one sentence that says which model to choose among those that meet the requirements."""
     rows = as_rows(results)
     names = [str(row["model"]) for row in rows if not requirements or not shortcomings(row, requirements)[1]]
     left = {m: {n: r for n, r in by_model.items() if n in names} for m, by_model in results.items()}

@@ -22,19 +22,21 @@ def _ran_backwards(start: float, end: float) -> RuntimeError:
 
 
 class precise_timer:
-    """Time a ``with`` block.
+    """A stopwatch for the duration of a ``with`` block.
 
-    A timer can be used again, but not inside itself: an inner block needs its own timer.
+    A timer can be used again, but it cannot be nested inside itself: an inner block needs its own timer.
 
     Parameters
     ----------
     clock
-        A function that returns seconds. It must be monotonic, so that its clock cannot be set back during the block.
+        A function that returns the time in seconds. The clock must be monotonic: it must never go back during the
+        block.
 
     Attributes
     ----------
     elapsed : float
-        Seconds between the two readings of the clock; set also when the block raises.
+        Seconds between the clock's readings at the start and at the end of the block. It is also set if the block
+        raises an exception.
 
     Raises
     ------
@@ -86,7 +88,7 @@ class precise_timer:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Read the clock, then set the attributes. An exception of the block is passed on."""
+        """Read the clock, then set the attributes. An exception raised in the block propagates to the caller."""
         end = self._clock()
         start, self._start = self._start, None
         if end >= start:
@@ -98,10 +100,10 @@ class precise_timer:
 def clock_resolution(
     clock: Callable[[], float] = time.perf_counter, steps: int = 1000, max_reads: int = 1_000_000
 ) -> float:
-    """Return the smallest step in s by which a clock moves forward, which is at least the cost of a reading.
+    """Return the smallest step, in s, by which a clock moves forward.
 
-    Observes `steps` steps, or as many as `max_reads` readings show. Raises RuntimeError if the clock never moves
-    forward.
+    The smallest step is at least as long as one reading of the clock takes. The function observes `steps` steps, or as
+    many as occur within `max_reads` readings. Raises RuntimeError if the clock never moves forward.
     """
     forward: list[float] = []
     now = clock()
@@ -118,11 +120,11 @@ def clock_resolution(
 
 
 def timer_overhead(clock: Callable[[], float] = time.perf_counter, samples: int = 1001) -> float:
-    """Return the duration that ``t0 = clock(); t1 = clock()`` measures, in s: the median of `samples` repetitions.
+    """Return the duration, in s, between two readings in a row, as in ``t0 = clock(); t1 = clock()``.
 
-    This is the bias of each measurement. It is 0.0 if the clock is too coarse to show it. A `precise_timer` has a
-    larger bias, because entering and leaving the block also takes time. Raises ValueError if `samples` is below 1, and
-    RuntimeError if even the median is negative.
+    The result is the median of `samples` repetitions. Every measurement is too long by this bias. The result is 0.0 if
+    the clock is too coarse to show the bias. A `precise_timer` has a larger bias, because entering and leaving the
+    block also takes time. Raises ValueError if `samples` is below 1, and RuntimeError if even the median is negative.
     """
     if samples < 1:
         raise ValueError(f"samples is {samples}; it takes at least 1 empty measurement")
@@ -143,11 +145,11 @@ def calibrate_loops(
     clock: Callable[[], float] = time.perf_counter,
     max_loops: int = 10_000_000,
 ) -> int:
-    """Return the first of 1, 2, 5, 10, 20, 50, … for which a batch of as many calls lasts at least `min_time` seconds.
+    """Return the first number of calls among 1, 2, 5, 10, 20, 50, … that together last at least `min_time` seconds.
 
     The caller should call `func` a few times beforehand, because a slow first call looks like a long batch. Raises
     TypeError if `func` cannot be called, ValueError if `min_time` is not positive and finite, and RuntimeError if the
-    clock runs backwards or `max_loops` calls are too short.
+    clock runs backwards or no batch of up to `max_loops` calls lasts long enough.
     """
     if not callable(func):
         raise TypeError(f"func is {func!r}; pass the function itself, not the result of calling it")
@@ -178,8 +180,9 @@ def calibrate_loops(
 def gc_paused(collector: Any = gc) -> Iterator[None]:
     """Switch the garbage collector off for a ``with`` block, and restore its earlier state afterwards.
 
-    Reference cycles are not freed during the block: collect garbage between measurements, and note it in the metadata
-    of a result. `collector` has ``isenabled``, ``enable`` and ``disable``, like the module `gc`.
+    Reference cycles are not freed during the block. So collect garbage between measurements, and note in the metadata
+    of a result that the collector was off. `collector` is an object with the functions ``isenabled``, ``enable`` and
+    ``disable``, like the module `gc`.
     """
     was_enabled = collector.isenabled()
     collector.disable()

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/07_toolbox/07_toolbox.ipynb: edit the notebook, not this file.
 
-"""Further tests, and comparisons of many models: Welch, permutation, ranks, effect sizes, Friedman, Holm."""
+"""Further tests (Welch, permutation, ranks), effect sizes, and comparisons of many models (Friedman, Holm)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def welch_intervals(
     """Return Welch's interval of the difference a − b of two means, and of the ratio a/b of two geometric means.
 
     The interval of the ratio comes from the difference of logarithms. It is (NaN, NaN) if a value is not positive. Both
-    intervals are (NaN, NaN) if all values of a sample are equal. Raises ValueError like `welch_test`.
+    intervals are (NaN, NaN) if all values of a sample are equal. Raises ValueError as `welch_test` does.
     """
     from scipy import stats
 
@@ -59,11 +59,12 @@ def welch_intervals(
 def permutation_test(
     a: Sequence[float], b: Sequence[float], paired: bool = False, resamples: int = 2000, seed: int | None = 0
 ) -> float:
-    """Return the two-sided p value of a permutation test of the difference of means.
+    """Return the two-sided p value of a permutation test for the difference between two means.
 
-    If `paired`, the test flips the signs of the differences of the rounds instead of shuffling all values. If there are
-    at most `resamples` arrangements, all are counted. Otherwise `resamples` of them are drawn with `seed`. Raises
-    ValueError if a sample has fewer than 2 values or a value that is not finite, or if a pair is incomplete.
+    If `paired`, the test flips the signs of the differences within rounds instead of shuffling all values. If there are
+    at most `resamples` arrangements, all are counted. Otherwise `resamples` of them are drawn at random, with `seed`.
+    Raises ValueError if a sample has fewer than 2 values or a value that is not finite, or if paired samples differ in
+    length.
     """
     from scipy import stats
 
@@ -82,9 +83,10 @@ def permutation_test(
 
 
 def wilcoxon_test(differences: Sequence[float]) -> float:
-    """Return the two-sided p value of the signed-rank test, by normal approximation, or 1.0 if all differences are 0.
+    """Return the two-sided p value of Wilcoxon's signed-rank test, or 1.0 if all differences are 0.
 
-    Raises ValueError if there are no differences, or one is not finite.
+    The p value is computed by the normal approximation. Raises ValueError if there are no differences, or if a
+    difference is not finite.
     """
     from scipy import stats
 
@@ -97,12 +99,15 @@ def wilcoxon_test(differences: Sequence[float]) -> float:
 
 
 def in_deviations(difference: float, std: float) -> float:
-    """Return a difference in standard deviations, or NaN without scatter (one value, or equal values)."""
+    """Return a difference in units of a standard deviation, or NaN without scatter (one value, or equal values)."""
     return difference / std if std > 0 else math.nan
 
 
 def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the difference of means in pooled standard deviations, or NaN without scatter; see `in_deviations`."""
+    """Return Cohen's d, the difference of the means in units of the pooled standard deviation.
+
+    Without scatter, the result is NaN; see `in_deviations`.
+    """
     check_numbers(a=a, b=b)
     (mean_a, std_a), (mean_b, std_b) = mean_and_std(list(a)), mean_and_std(list(b))
     freedom = len(a) + len(b) - 2
@@ -111,13 +116,13 @@ def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def cohens_d_paired(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the mean difference of the rounds in standard deviations of that difference (Cohen's d_z)."""
+    """Return Cohen's d_z, the mean difference within rounds in units of the standard deviation of these differences."""
     check_pairs(a=a, b=b)
     return in_deviations(*mean_and_std([float(d) for d in np.subtract(a, b)]))
 
 
 def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the probability that a value of a exceeds one of b, ties counting half."""
+    """Return the probability that a random value of `a` exceeds a random value of `b`. Ties count half."""
     check_numbers(a=a, b=b)
     from scipy.stats import rankdata
 
@@ -126,11 +131,11 @@ def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult | Sequence[float]]) -> dict[str, float]:
-    """Test by ranks (Friedman) whether three or more results of the same rounds differ.
+    """Test whether three or more results of the same rounds differ, by Friedman's rank test.
 
-    Returns ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's coefficient of agreement of the rounds, from 0 to 1.
-    Raises ValueError if there are fewer than three results or two rounds, their numbers of rounds differ, or they are
-    not comparable.
+    Returns a dictionary with ``chi2``, ``p_value``, ``df``, and ``w``, which is Kendall's coefficient of agreement
+    between the rounds, from 0 to 1. Raises ValueError if there are fewer than three results, or if the results have
+    fewer than two rounds, different numbers of rounds, or are not comparable.
     """
     from scipy import stats
 
@@ -151,7 +156,9 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's adjusted p values in the same order. The probability of any false alarm stays at the level.
+    """Return p values adjusted by Holm's method, in the same order.
+
+    With these, the probability of one or more false alarms does not exceed the significance level.
 
     Raises ValueError if a p value is not between 0 and 1.
     """
@@ -173,20 +180,21 @@ def compare_all(
     *,
     allow: Collection[str] = (),
 ) -> list[Comparison]:
-    """Compare all pairs of several results, with p values corrected by Holm.
+    """Compare all pairs of several results, with p values corrected by Holm's method.
 
     Parameters
     ----------
     results
         Results by name, as `measure_latencies` returns them.
     paired, margin, confidence, allow
-        See `compare`, also for the exceptions. Each interval has the coverage `confidence` by itself.
+        See `compare`, also for the exceptions. The coverage `confidence` applies to each interval by itself, not to all
+        of them together.
 
     Returns
     -------
     list of Comparison
-        One per pair, in the order of `results`. If a pair is not significant after correction, its verdict is
-        undecided.
+        One comparison for each pair, in the order of `results`. If a difference is not significant after correction,
+        the verdict is undecided.
     """
     if len(results) < 2:
         raise ValueError(f"{number_of(len(results), 'result')}; a comparison takes at least two")
