@@ -21,7 +21,7 @@ from autograder import pace
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import EntryRefused, check
 from autograder.leaderboard.referee.host_lock import locked_host
-from autograder.leaderboard.referee.referee import Referee, RefusedOnPrivate, rerun_interval, unconfined
+from autograder.leaderboard.referee.referee import Referee, rerun_interval, unconfined
 from autograder.leaderboard.settings import Effort
 from autograder.sandbox import bubblewrap
 from tests.leaderboard.boards import dense, model, small_olympics, trained
@@ -168,14 +168,13 @@ def test_no_entry_can_know_the_digits_it_is_timed_and_weighed_with() -> None:
 def test_nothing_about_private_digits_is_told() -> None:
     secret = {"unfit": "it cannot be run: indices element out of data bounds, idx=4711"}
     program = Program(answers=lambda number: secret if number == 2 else {"labels": [0] * 128, "agreement": 1.0})
-    with pytest.raises(RefusedOnPrivate) as refused:
+    with pytest.raises(EntryRefused) as refused:
         Referee(OLYMPICS, trained(64), 1, program).measure(trained(8))
     assert "4711" not in str(refused.value)
     assert "private" in str(refused.value)
     public = Program(answers=lambda number: secret)
-    with pytest.raises(EntryRefused, match="idx=4711") as heard:
+    with pytest.raises(EntryRefused, match="idx=4711"):
         Referee(OLYMPICS, trained(64), 1, public).measure(trained(8))
-    assert not isinstance(heard.value, RefusedOnPrivate)
 
 
 @pytest.mark.parametrize("stage", ["latency", "memory"])

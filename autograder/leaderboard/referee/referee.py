@@ -41,10 +41,6 @@ PRIVATE = (
 RunProgram = Callable[[bytes, bubblewrap.Limits], bubblewrap.Finished]
 
 
-class RefusedOnPrivate(EntryRefused):
-    """The entry fails on private digits. It counts against the quota, so that students cannot probe these digits."""
-
-
 def confined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
     """Run the measuring program in the sandbox: without network, in an empty folder, without any user's files."""
     shown = {f"{PLACE}/measure.py": PROGRAM, f"{PLACE}/tinybench": Path(tinybench.__file__).parent}
@@ -201,7 +197,7 @@ class Referee:
             try:
                 labels, again = self.answers(data, images)
             except EntryRefused:
-                raise RefusedOnPrivate(PRIVATE) from None
+                raise EntryRefused(PRIVATE) from None
             counted["private"], agreement = (int((labels == truth).sum()), len(truth)), min(agreement, again)
         return counted, agreement
 

@@ -17,7 +17,7 @@ from typing import Any
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import EntryRefused
 from autograder.leaderboard.referee.host_lock import Progress
-from autograder.leaderboard.referee.referee import Referee, RefusedOnPrivate
+from autograder.leaderboard.referee.referee import Referee
 from autograder.leaderboard.settings import Olympics
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.jobs import Job
@@ -93,7 +93,8 @@ def _measure(store: Store, job: Job, measure: Measure) -> bool:
     try:
         return jobs.finish(store, job, *measure(store.content(job.sha256), progress))
     except EntryRefused as refused:
-        return jobs.refuse(store, job, str(refused), counts=isinstance(refused, RefusedOnPrivate))
+        # It counts: it has cost the referee's time, and nobody may probe the private digits for free.
+        return jobs.refuse(store, job, str(refused), counts=True)
     except LeaseLost:
         return False
     except (KeyboardInterrupt, SystemExit):
