@@ -12,7 +12,7 @@ READERS = ("autograder build", "save(", "course_map(", "sections(")  # code that
 
 
 def keep_notebook(path: Path | str) -> None:
-    """Arrange that the open notebook is written to its file before each cell that reads the file."""
+    """Write the open notebook to its file automatically, each time before a cell runs that reads this file."""
     message = import_module("google.colab._message")
     from IPython import get_ipython
 

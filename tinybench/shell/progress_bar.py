@@ -44,13 +44,13 @@ class Progress:
             self.bar.close()
 
     def __call__(self, rounds: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rounds, and show their number."""
+        """Yield the rounds, and show how many are complete."""
         for number, order in enumerate(rounds):
             yield order
             self.show(number_of(number + 1, "round"))
 
     def show(self, text: str) -> None:
-        """Show the time and a text, unless the display was updated a moment ago."""
+        """Show the elapsed time and a text, unless the display was updated a moment ago."""
         now = self.clock()
         if self.seconds <= LEAST_SECONDS or now - self.shown < (5.0 if self.bar is None else 0.2):
             return
