@@ -124,7 +124,7 @@ def _is_program(name: str) -> bool:
 
 
 def _replace_all(content: Mapping[Path, bytes]) -> None:
-    """Write all files or none. If one file cannot be written, undo all changes."""
+    """Write all files or none. If one file cannot be written, put the old files back."""
     before = {path: path.read_bytes() if path.is_file() else None for path in content}
     try:
         with ExitStack() as stack:

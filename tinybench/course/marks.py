@@ -43,7 +43,7 @@ def about(sealed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def begin(source: str) -> None:
-    """Withdraw the marks of a cell's own check and of all checks whose pieces the cell changes, before the cell runs."""
+    """Withdraw marks before a cell runs: of the check in the cell, and of all checks whose pieces the cell changes."""
     if not read_sealed().get("checks"):
         return
     digest, pieces, asked = fingerprint(source), defined(source), set(PASSED.findall(source))

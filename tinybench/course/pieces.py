@@ -61,7 +61,7 @@ def announce(*names: str) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Return whether a module's file exists and is the student's own. The first line of a reference identifies it."""
+    """Return whether a module's file exists and is the student's own. A reference is identified by its first line."""
     return path.is_file() and not _first_line(path).startswith((EXPORTED, REFERENCE_OF))
 
 

@@ -95,7 +95,7 @@ def _codes(value: Any) -> Iterator[types.CodeType]:
 def _words(code: types.CodeType) -> Iterator[tuple[str, bool]]:
     """Yield the global names and the attributes that code reads, and whether each is an attribute.
 
-    The attribute of ``getattr(x, f"run_{metric}_benchmark")`` is a pattern, ``"*run_*_benchmark*"``.
+    The attribute of ``getattr(x, f"run_{metric}_benchmark")`` is yielded as a pattern, ``"*run_*_benchmark*"``.
     """
     parts: list[str] | None = None  # the strings in the call of getattr that is being read
     for step in dis.get_instructions(code):

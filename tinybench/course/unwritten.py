@@ -1,4 +1,4 @@
-"""The error for importing a module that the student has not built yet; used in a student's package only."""
+"""The error for importing a module that the student has not built yet. It is used only in a student's package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Unwritten(MetaPathFinder, Loader):
         self.notebooks, self.needs = notebooks, needs
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a module of the course, without an origin if it is missing; None for any other module."""
+        """Return the spec of a course module (without an origin if the module is missing), or None for other modules."""
         package, _, module = fullname.partition(".")
         if package != "tinybench" or module not in self.notebooks:
             return None

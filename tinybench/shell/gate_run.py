@@ -1,6 +1,6 @@
 """The implementation of `tinybench gate --run`: measure old and new code in sessions until a verdict is reached.
 
-A session starts a fresh process for each side, old and new, and measures the two in turn.
+A session starts a fresh process for each side (old, new and an optional third commit) and measures the sides in turn.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def show_answer(answer: GateRun, form: str) -> None:
 
 
 def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrupted: bool) -> str:
-    """Write all rounds if `save` is given or the run was interrupted. Print its path and return any error as text."""
+    """If `save` is given or the run was interrupted, write all rounds and print the file's path. Return any error."""
     file, problem = keep(results, save, interrupted)
     if file:
         print(f"the measurements are in {file}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """A loop that runs sessions until a verdict, a number of sessions or a time limit is reached, with a status line.
 
-A session measures each target once more, in a fresh process.
+Each session measures every target in a fresh process.
 """
 
 from __future__ import annotations

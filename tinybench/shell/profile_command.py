@@ -133,9 +133,9 @@ def profile_script(
 ) -> int:
     """Show where the time of a Python script goes.
 
-    The command runs the script as `python SCRIPT ARGS…` would, and samples its main thread, even while this
-    thread waits. The table goes to standard error, so that the script's own output is unchanged. The exit code is the
-    script's. Options of this command come before SCRIPT. After --, all arguments go to the script.
+    The command runs the script as `python SCRIPT ARGS…` would, and samples its main thread, even while this thread
+    waits. The table goes to standard error, so that the script's own output is unchanged. The exit code is that of the
+    script. Options of this command come before SCRIPT. After --, all arguments go to the script.
 
     For an ONNX model in place of the script, see `tinybench profile model.onnx --help`.
     """

@@ -1,8 +1,7 @@
 """The process in which `tinybench profile` runs a script as Python itself would, and samples it.
 
 Each sample is written to a file at once, as a line of JSON, so that the sample is kept however the process ends. This
-module is run as a script. It imports few modules, so that the profiled script itself
-loads the modules that it needs.
+module is run as a script. It imports few modules, so that the profiled script itself loads the modules that it needs.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ BAR = "{percentage:3.0f}%|{bar}| {n:.0f} of {total:.3g} s{postfix}"
 class Progress:
     """A display of how much of `seconds` has passed, with a text such as ``"12 rounds"``.
 
-    Called with an iterable of rounds, it yields them and updates the display between them.
+    If called with an iterable of rounds, the display yields the rounds and is updated after each round.
     """
 
     def __init__(

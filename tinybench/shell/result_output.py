@@ -33,7 +33,7 @@ def rescued(save: Path | None, form: str) -> Iterator[None]:
 def finish(
     results: dict[str, BenchmarkResult], table: Table, form: str, save: Path | None, rescue: bool = False
 ) -> str:
-    """Write and print results. If `save` cannot be written, print where they are, and return the error."""
+    """Write and print results. If `save` cannot be written, print where the results are. Return the error."""
     file, problem = keep(results, save, rescue)
     print_results(results, table, form)
     if problem and file is None and form != "json":

@@ -55,7 +55,11 @@ ROLLING = [
         help="Roll back after this number of polls without new readings.",
     ),
     click.option(
-        "--longest", type=some_time, default="1min", metavar="TIME", help="Longest time for a stage, then roll back."
+        "--longest",
+        type=some_time,
+        default="1min",
+        metavar="TIME",
+        help="Longest time for a stage; after it, roll back.",
     ),
     click.option(
         "--label-delay", type=duration, default="1s", metavar="TIME", help="Time from an answer to its label."

@@ -33,8 +33,9 @@ class ProcessorWait:
     """A reader of the time that a thread, by default this one, was ready to run but waited for a processor.
 
     Times are in s, and 0 if unknown. On a busy machine a call of 5 ms may wait for 4, 8 or 12 ms; the wait does not
-    depend on the length of the call. Without this wait, the measured time is that on an idle machine, including sleep
-    and disk access. The Linux documentation describes the kernel's file in Documentation/scheduler/sched-stats.
+    depend on the length of the call. If this wait is subtracted, the rest is the call's time on an idle machine,
+    including sleep and disk access. The format of the kernel's file is described in Linux,
+    Documentation/scheduler/sched-stats.
     """
 
     def __init__(self, of: str = "thread-self") -> None:

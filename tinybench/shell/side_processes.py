@@ -226,7 +226,7 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
 
 
 def ended(process: subprocess.Popen[Any], start: float) -> float:
-    """Wait for a process to end. Return its end time minus the time waited for a processor by it and by this thread.
+    """Wait for a process to end. Return its end time minus the waits of the process and of this thread for a processor.
 
     If both waited at once, this time is subtracted twice, but the result is never less than `start` plus the time that
     the process ran.

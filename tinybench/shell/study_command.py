@@ -36,7 +36,7 @@ def requirements_of(file: Path | None) -> Requirements | None:
     multiple=True,
     default=("*",),
     metavar="NAME...",
-    help="Variants to measure: NumPy 'INT8*', * for all.",
+    help="Names or patterns of the variants to measure, such as NumPy 'INT8*'.",
 )
 @REQUIREMENTS
 def study(

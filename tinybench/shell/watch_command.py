@@ -145,7 +145,7 @@ def _looker(
     start_prometheus: bool,
     **_: Any,
 ) -> Looker:
-    """Return a function that polls all servers once, directly or through a Prometheus."""
+    """Return a function that polls all servers once, directly or through Prometheus."""
     from tinybench.tools.watching.alerts import write_rules
     from tinybench.tools.watching.budget_burn import Look, Watched
     from tinybench.tools.watching.metrics_reader import Readings
