@@ -27,7 +27,7 @@ class Unwritten(MetaPathFinder, Loader):
         self.notebooks, self.needs = notebooks, needs
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a course module (without an origin if the module is missing), or None for other modules."""
+        """Return the spec of a course module (without an origin if it is missing), or None for others."""
         package, _, module = fullname.partition(".")
         if package != "tinybench" or module not in self.notebooks:
             return None
