@@ -17,7 +17,7 @@ OKABE_ITO = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 
 
 class Markup:
-    """Rich output with a plain text alternative."""
+    """Rich (HTML) output with a plain-text alternative."""
 
     def __init__(self, markup: str, text: str) -> None:
         self.markup, self.text = markup, text

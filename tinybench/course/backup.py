@@ -1,4 +1,4 @@
-"""Backups of a student's work in one file, because a machine such as Binder's does not last."""
+"""A backup of a student's work in one zip file, for temporary machines such as those of Binder."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tinybench.course.pieces import is_own
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.whole_files import replacing
 
-SAVED, BEFORE = "my-work-", "before-restore-"  # how the names of the written files begin
+SAVED, BEFORE = "my-work-", "before-restore-"  # how the names of the zip files begin
 MAX_FILE, MAX_ALL, MAX_FILES = 50 * 2**20, 200 * 2**20, 2000
 # Where a student's work may be: in a module's folder, as a module of the package, or as a document next to the folders.
 FOLDER, PACKAGE, DOCUMENTS = re.compile(r"\d\d_\w+"), "tinybench", {".csv", ".ipynb", ".md", ".txt"}
 UNSAFE = re.compile(r'[\\:*?"<>|\x00-\x1f]|^/|//|(^|/)\.\.?(/|$)')
 PROGRAMS = {".py", ".pyc", ".pyd", ".pth", ".so"}
-MAX_DEPTH, MAX_NAME = 8, 200  # folders and the file; bytes of each name
+MAX_DEPTH, MAX_NAME = 8, 200  # folders plus file in a path; bytes of each name
 GIVEN = {"map.ipynb", "glossary.md", "README.md"}
 MANIFEST = ".published.json"  # lists the files that `autograder publish` wrote, with their digests
 
@@ -40,15 +40,15 @@ def save(file: Path | str | None = None, folder: Path | str | None = None) -> An
     """Write all of your own work into a zip file, and show a link to download it.
 
     The zip file holds the notebooks that you have changed, all other files of yours in their folders, the modules of
-    the package that you have built, and the list of passed checks. It does not hold references or unchanged course
-    files.
+    the package that you have built, and the list of passed checks. Reference modules and unchanged course files are
+    left out.
 
     Parameters
     ----------
     file
-        The zip file; by default ``my-work-`` and the time, in `folder`.
+        The zip file to write; by default named ``my-work-`` and the time, in `folder`.
     folder
-        The folder of the course; by default that of the package in use.
+        The folder of the course; by default the one that contains the package in use.
     """
     home = _home(folder)
     target = Path(file) if file else _new(home, SAVED)
@@ -74,18 +74,19 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None, *,
     Parameters
     ----------
     file
-        The zip file; by default the newest ``my-work-….zip`` in `folder`. Upload it there first.
+        The zip file; by default the newest ``my-work-….zip`` in `folder`. Upload the zip file there first.
     folder
-        The folder of the course; by default that of the package in use.
+        The folder of the course; by default the one that contains the package in use.
     programs
-        Whether to restore files that Python may import, such as a ``numpy.py`` beside a notebook. They run as soon as
-        the notebook imports a module of this name. By default they are named and left out.
+        Whether to restore files that Python may import, such as a ``numpy.py`` beside a notebook. Such a file runs as
+        soon as the notebook imports a module of its name. By default these files are left out, and a message lists
+        them.
 
     Raises
     ------
     ValueError
-        If the file holds anything other than work on this course, is too large, or cannot be written. Then nothing is
-        changed.
+        If the zip file holds anything other than work on this course or is too large, or if its files cannot be
+        written. Then nothing is changed.
     """
     home = _home(folder)
     source = Path(file) if file else _newest(home)
@@ -117,13 +118,13 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None, *,
 
 
 def _is_program(name: str) -> bool:
-    """Return whether Python may import a file that lies beside a notebook."""
+    """Return whether a file is outside the package and can be imported by Python, such as a ``numpy.py``."""
     path = PurePosixPath(name)
     return path.parts[0] != PACKAGE and path.suffix.lower() in PROGRAMS
 
 
 def _replace_all(content: Mapping[Path, bytes]) -> None:
-    """Write all files, or none: the old files are put back if one cannot be replaced."""
+    """Write all files or none. If one file cannot be written, put the old files back."""
     before = {path: path.read_bytes() if path.is_file() else None for path in content}
     try:
         with ExitStack() as stack:
@@ -168,7 +169,7 @@ def _new(home: Path, begin: str) -> Path:
 
 
 def _newest(home: Path) -> Path | None:
-    """Return the file to restore: on Colab one that the student uploads now, else the newest in the folder."""
+    """Return the file to restore: on Colab a file that the student uploads now, else the folder's newest backup."""
     if "google.colab" in sys.modules:
         for name, data in sys.modules["google.colab"].files.upload().items():
             uploaded = home / Path(name).name
@@ -202,7 +203,7 @@ def _is_work(name: str, built: set[str]) -> bool:
 
 
 def _built(home: Path) -> set[str]:
-    """Return the files of the package that students build, as named in the last lines of its ``__init__.py``."""
+    """Return the file names of the modules that students build, as listed in the package's ``__init__.py``."""
     try:
         found = (home / PACKAGE / "__init__.py").read_text(encoding="utf-8").rpartition(".install(")[2]
         return {f"{name}.py" for name in ast.literal_eval(found.strip().removesuffix(")"))}
@@ -233,7 +234,7 @@ def _write(home: Path, names: list[str], target: Path) -> None:
 
 
 def _checked(archive: zipfile.ZipFile, home: Path) -> dict[str, zipfile.ZipInfo]:
-    """Return an archive's files by name. Raise ValueError if any is not work or would be written elsewhere."""
+    """Return an archive's files by name. Raise ValueError if any is not a student's work or has an unsafe path."""
     files, built = [info for info in archive.infolist() if not info.is_dir()], _built(home)
     if len(files) > MAX_FILES or sum(info.file_size for info in files) > MAX_ALL:
         raise ValueError(f"it holds more than {MAX_FILES} files or {MAX_ALL >> 20} MB")
@@ -256,7 +257,7 @@ def _checked(archive: zipfile.ZipFile, home: Path) -> dict[str, zipfile.ZipInfo]
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Return the content of an archived file, at most the size in its header, which was checked before."""
+    """Return the content of an archived file. Read at most the size in its header, which was checked before."""
     with archive.open(info) as file:
         data = file.read(info.file_size)
     if len(data) < info.file_size:

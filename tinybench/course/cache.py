@@ -1,6 +1,8 @@
-"""A cache of computed values, such as trained models, in files named by a digest of everything they depend on.
+"""A cache of computed values, such as trained models, in files.
 
-`joblib.Memory` compares only the function's own source. Here a change in the functions that it calls counts as well.
+The name of each file is a digest of everything on which the value depends. `joblib.Memory` recomputes a value only if
+the source of the cached function has changed. This cache also recomputes a value if a function that the cached function
+calls has changed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def cached(function: Callable[..., Any], *args: Any) -> Any:
     The file's name is a digest of everything that the value depends on: the code of the function, the functions and
     values that it uses, the arguments, and the versions of Python and the libraries. If one of these changes, the value
     is computed again. The files are in ``$TINYBENCH_CACHE``, by default ``~/.cache/tinybench``. If this folder cannot
-    be written, the value is not kept.
+    be written, the value is not cached.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The immediate feedback of a check: whether an answer is right, the progress so far, and the explained solution.
 
-A release puts the file `marks.SEALED` next to a notebook. It holds digests of the reference's answers, and explanations
-that are encrypted with the values that a right solution computes. Without this file, as in grading, there is no
-feedback.
+A release of the course puts the file `marks.SEALED` next to each notebook. This file holds digests of the reference
+solution's answers, and explanations that are encrypted with values that only a right solution computes. Without this
+file, as in grading, there is no feedback.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 from tinybench.course import marks
 from tinybench.support.basics.numbers import number_of
 
-ROUNDS = 20_000  # iterations of the key derivation: one check takes some ten milliseconds, so guessing takes long
+ROUNDS = 20_000  # iterations of the key derivation: a check takes about ten milliseconds, so guessing takes long
 HIDDEN_FAILS = (
     "the visible tests pass, a hidden one does not: on an input that no assert shows, your result differs from the "
     "reference's, so this check does not count yet. Look at {pieces}. Read the docstring again, and try your code on "
     "other inputs: longer ones, each type that the docstring allows, and the edge cases"
 )
-ACCEPTED: dict[str, list[str]] = {}  # texts of the answers that were right when last checked
-RECORD: dict[str, Any] = {}  # filled while a release is made ("on" is set): the reference's answers and proofs
+ACCEPTED: dict[str, list[str]] = {}  # accepted answers as text, by question, from its latest check
+RECORD: dict[str, Any] = {}  # the reference's answers and proofs, filled while a release is made ("on" is set)
 
 
 def check_answer(name: str, answer: Any, digits: int = 2) -> None:
@@ -36,7 +36,7 @@ def check_answer(name: str, answer: Any, digits: int = 2) -> None:
     Parameters
     ----------
     name
-        The question's name, which is that of its function.
+        The name of the question, and of the function that returns the answer.
     answer
         A number, a word, True or False, or a tuple of these.
     digits
@@ -80,13 +80,13 @@ def passed(check: str, *proof: Any) -> None:
     check
         The check's name.
     proof
-        Plain values that only a right solution computes. They are the key to the explanation. If the check asks
-        questions, the accepted answers are the key instead, because each may be rounded in several ways.
+        Plain values that only a right solution computes. These values decrypt the explanation. If the check asks
+        questions, the accepted answers decrypt it instead, because an answer may be rounded in several ways.
 
     Raises
     ------
     AssertionError
-        If the proof differs from the reference's. Then the check is not marked, and the explanation stays hidden.
+        If the proof differs from the reference's. Then the check is not marked as passed, and no explanation is shown.
     RuntimeError
         If Python skips the asserts of the check.
     """
@@ -116,17 +116,17 @@ def passed(check: str, *proof: Any) -> None:
 
 
 def answered(accepted: Mapping[str, Any], questions: Iterable[str]) -> str:
-    """Return the key to the explanation of a check that asks questions: the accepted texts of its answers."""
+    """Return the secret that decrypts the explanation of a check with questions: its accepted answers as one text."""
     return canonical([accepted.get(question, []) for question in questions])
 
 
 def canonical(value: Any) -> str:
-    """Return a text that is the same for values that differ only in their type or rounding."""
+    """Return a value as text. Values that differ only in type or rounding give the same text."""
     return json.dumps(_plain(value), sort_keys=True)
 
 
 def form(value: Any, digits: int, *, rounded: bool, shift: float = 0.0) -> str:
-    """Return the text by which an answer is compared. If `rounded`, only the first `digits` of a number count."""
+    """Return an answer as text for comparison. If `rounded`, round a number to `digits` significant digits."""
     value = _plain(value)
     if not rounded or isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return canonical(value.strip().casefold() if isinstance(value, str) else value)
@@ -145,7 +145,7 @@ def sealed(name: str, secret: str) -> str:
 
 
 def closed(check: str, proof: str, text: str) -> str:
-    """Encrypt a text so that `opened` can decrypt it with this proof only."""
+    """Encrypt a text so that `opened` can decrypt it only with the same proof."""
     data = zlib.compress(text.encode(), 9)
     key = _key(check, proof)
     return base64.b64encode(hashlib.sha256(key).digest()[:8] + _mixed(data, key)).decode()
@@ -160,7 +160,7 @@ def opened(check: str, proof: str, box: str) -> str | None:
 
 
 def _mixed(data: bytes, key: bytes) -> bytes:
-    """Encrypt or decrypt data with a stream of bytes from a key. This is too weak for a real secret."""
+    """Encrypt or decrypt data by XOR with bytes derived from a key. This is too weak for real secrets."""
     stream = hashlib.shake_256(key).digest(len(data))
     return bytes(a ^ b for a, b in zip(data, stream, strict=True))
 
@@ -170,7 +170,7 @@ def _key(name: str, secret: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON's own types. Whole floats become integers, other floats have six significant digits."""
+    """Return a value converted to JSON types. Whole floats become integers; other floats keep six digits."""
     if hasattr(value, "tolist"):  # NumPy's
         value = value.tolist()
     if isinstance(value, str | int | None):

@@ -12,7 +12,7 @@ READERS = ("autograder build", "save(", "course_map(", "sections(")  # code that
 
 
 def keep_notebook(path: Path | str) -> None:
-    """Arrange that the open notebook is written to its file before each cell that reads the file."""
+    """Arrange for the open notebook to be written to its file before any cell that reads the file runs."""
     message = import_module("google.colab._message")
     from IPython import get_ipython
 

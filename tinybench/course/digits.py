@@ -15,7 +15,7 @@ Split = tuple[np.ndarray, np.ndarray]
 
 
 class Case(NamedTuple):
-    """A case study: a fitted model, the rows it was fitted on, and other rows to judge it by."""
+    """A case study: a fitted model, its training data, and test data."""
 
     model: Any
     X_train: Any
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 def case_study(name: str) -> Case:
-    """Return one of the case studies of modules 11 to 15, a network fitted on handwritten digits in 32 bits.
+    """Return a case study of modules 11 to 15: a network fitted on handwritten digits, with 32-bit numbers.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def case_study(name: str) -> Case:
     Raises
     ------
     ValueError
-        If there is no such case.
+        If there is no case study of this name.
     """
     cases = {
         "small": ((256, 128), 60, digits),
@@ -53,7 +53,7 @@ def case_study(name: str) -> Case:
 
 
 def _large_digits() -> tuple[Any, ...]:
-    """Return training and test rows of 28 × 28 pixels. No original digit has copies in both."""
+    """Return training and test rows of 28 × 28 pixels. No original digit has copies in both sets."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -73,7 +73,7 @@ def _large_digits() -> tuple[Any, ...]:
 
 
 def _moved(pictures: Any, turns: Any, shifts: Any, noise: float, rng: np.random.Generator) -> np.ndarray:
-    """Return pictures rotated about their centre, shifted, and with noise, as rows of 28 × 28 pixels from 0 to 1."""
+    """Return pictures transformed about their centre, shifted, and noisy, as rows of 28 × 28 pixels from 0 to 1."""
     from scipy.ndimage import affine_transform
 
     made = np.empty((len(pictures), SIDE, SIDE), np.float32)
@@ -95,12 +95,12 @@ def _enlarged_originals() -> Split:
 
 
 def distorted(originals: np.ndarray, rows: int, seed: int) -> Split:
-    """Return new digits with their labels: existing ones that are rotated, scaled, sheared, shifted, and noisy.
+    """Return new digits with labels: copies of existing digits, rotated, scaled, sheared, shifted, and with noise.
 
     Parameters
     ----------
     originals
-        Indices of the digits to draw from, shape ``(k,)``.
+        Indices of the existing digits to copy, shape ``(k,)``.
     rows
         Number of digits to make. Each original is used equally often, give or take one.
     seed

@@ -1,7 +1,8 @@
 """The marks of a notebook, which record the checks that pass with its current code.
 
-The file `SEALED`, which a release puts next to a notebook, lists the checks. Without this file, as in grading, no mark
-is kept.
+A mark also records which version of the student's code passed. A piece is a function, class, method or variable that
+the student writes. The file `SEALED`, which a release of the course puts next to a notebook, lists the checks and their
+pieces. Without this file, as in grading, no mark is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 SEALED, PROGRESS = ".explained.json", ".progress.json"
 PASSED = re.compile(r"""\bpassed\(\s*["'](\w+)["']""")  # the call at the end of a check
-_RUN: dict[str, str] = {}  # for each piece, the digest of the last cell in this process that defined it
+_RUN: dict[str, str] = {}  # by piece, the digest of the cell that defined it last
 
 
 def read_sealed() -> dict[str, Any]:
@@ -42,7 +43,7 @@ def about(sealed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def begin(source: str) -> None:
-    """Withdraw, before a cell runs, the marks of its check and of checks whose pieces it changes."""
+    """Withdraw marks before a cell runs: of the check in the cell, and of all checks whose pieces the cell changes."""
     if not read_sealed().get("checks"):
         return
     digest, pieces, asked = fingerprint(source), defined(source), set(PASSED.findall(source))
@@ -86,7 +87,7 @@ def _write(marks: Mapping[str, Any], most: int) -> None:
 
 
 def standing(notebook: Path, checks: Collection[str], marks: Mapping[str, Any] | None = None) -> frozenset[str]:
-    """Return the checks that pass now: their mark is newer than the saved notebook, or their code is unchanged."""
+    """Return the checks that pass now: either the mark is newer than the saved notebook, or the code is unchanged."""
     marks = read_json(notebook.with_name(PROGRESS)).get("checks", {}) if marks is None else marks
     marks = {check: marks[check] for check in checks if check in marks}
     try:
@@ -123,7 +124,7 @@ def fingerprint(source: str) -> str:
 
 
 def defined(source: str) -> list[str]:
-    """Return the pieces that a cell defines: ``f`` for a top-level name, ``C.f`` for a method that it adds to C."""
+    """Return the pieces that a cell defines: ``f`` for a top-level name, ``C.f`` for a method added to C."""
     lines = ["" if line.startswith(("%", "!")) else line for line in source.splitlines()]
     try:
         tree = ast.parse("\n".join(lines))

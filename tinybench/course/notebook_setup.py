@@ -22,7 +22,7 @@ TYPE_ADVICE = (
 
 
 def set_up_notebook() -> None:
-    """Set the figure style, shorten the errors of failing checks to a line or two, and keep their marks up to date."""
+    """Set the figure style, show errors of failing checks in a line or two, and keep marks of passed checks current."""
     use_figure_style()
     try:
         from IPython import get_ipython
@@ -38,12 +38,12 @@ def set_up_notebook() -> None:
 
 
 def begin_cell(cell: Any) -> None:
-    """Withdraw, before a cell runs, the marks that the cell may invalidate."""
+    """Withdraw the marks of passed checks that a cell may invalidate, before the cell runs."""
     marks.begin(str(cell.raw_cell))
 
 
 class _Names:
-    """A copy of a notebook's variables, from which those that a check overwrites are restored."""
+    """A copy of a notebook's variables, made before a check runs and restored after the check."""
 
     def __init__(self, shell: Any) -> None:
         self.shell, self.kept = shell, dict[str, Any]()
@@ -74,7 +74,7 @@ def show_error(
 
 
 def _to_repair_first(error: BaseException, frames: traceback.StackSummary, names: dict[str, Any]) -> str:
-    """Return a sentence on the earlier pieces that may have made a check fail, or an empty string."""
+    """Return a sentence on an earlier check whose code may have caused the error, or an empty string."""
     cells = [frame.filename for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not cells or _is_stub(error):
         return ""
@@ -87,12 +87,12 @@ def _is_stub(error: BaseException) -> bool:
 
 
 def _said_by_check(usual: list[str], error: BaseException, frames: traceback.StackSummary) -> list[str]:
-    """Return the lines to show if the usual traceback does not explain an error, else an empty list."""
+    """Return the lines to show instead of the usual traceback, or an empty list if the traceback explains the error."""
     said = f"{type(error).__name__}: {error}"
     if _is_stub(error):  # wherever it was raised
         return [said]
     first = linecache.getline(frames[-1].filename, 1) if frames else ""
-    if first.startswith(FIGURE):  # its data should come from a cell above
+    if first.startswith(FIGURE):  # the figure's data should come from a cell above
         return [f"{said}\n", MISSING_ADVICE]
     if type(error) is NameError and frames[-1].name.startswith("<"):  # in a cell, not in a function with a typo
         return [*usual, MISSING_ADVICE]

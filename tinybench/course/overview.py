@@ -21,7 +21,7 @@ from tinybench.support.basics.numbers import number_of, plural
 
 HEADER = re.compile(r"# (?P<number>\d\d)\W+(?P<title>.+?)\n+\*\*(?P<tier>.+?)\*\*(?P<facts>.*)")
 HEADING = re.compile(r"^## (.+)$", re.M)
-# Each state has a mark, a word, and a colour that is visible on white and on black: never the colour alone.
+# Each state is shown by a mark and a word as well as a colour. The colours are visible on white and on black.
 DONE, BEGUN, REFERENCE, OPEN = "done", "in progress", "reference", "not begun"
 LOOKS = {DONE: ("✓", "#009E73"), BEGUN: ("◐", "#0072B2"), REFERENCE: ("⇄", "#D55E00"), OPEN: ("○", "#808080")}
 CARD = "border:1px solid #8888;border-left:6px solid {color};border-radius:4px;padding:.5em .8em"
@@ -32,7 +32,7 @@ BOX = "max-width:1000px;line-height:1.45;font-family:var(--jp-ui-font-family,san
 
 @dataclass(frozen=True)
 class CoursePart:
-    """A part of a notebook: its heading, the cell of the heading, and the checks in it."""
+    """A section of a notebook: its heading, the id of the heading's cell, and the checks in the section."""
 
     title: str
     cell: str
@@ -53,7 +53,7 @@ class Module:
     minutes
         The working time that the header states.
     points
-        The points for its checks and written answers, added up.
+        The total points for the module's checks and written answers.
     passed
         The names of the checks that pass with the code that the notebook holds now.
     """
@@ -73,12 +73,12 @@ class Module:
 
     @property
     def number(self) -> str:
-        """The module's number, with a plus for an optional part of another module."""
+        """The module's number, followed by a plus sign if the module is optional."""
         return self.name[:2] + ("+" if self.optional else "")
 
     @property
     def minutes_left(self) -> float:
-        """The minutes that remain, estimated by the share of checks that have not passed."""
+        """The remaining minutes, estimated from the fraction of checks that have not passed."""
         if self.state == DONE:
             return 0
         return self.minutes * (1 - len(self.passed) / max(len(self.checks), 1))
@@ -96,7 +96,7 @@ def read_course(folder: Path) -> list[Module]:
 
 
 def read_module(notebook: Path) -> Module | None:
-    """Return a module, read from its notebook and the package next to its folder; None without the course's header."""
+    """Read a module from its notebook and the package. Return None if the notebook lacks the course's header."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         header = HEADER.match("".join(cells[0]["source"]))
@@ -178,7 +178,7 @@ def course_map(folder: Path | str | None = None) -> Any:
 
 
 def sections(folder: Path | str | None = None) -> Any:
-    """Show the sections of the notebook in a folder, by default the current one, and how many checks have passed."""
+    """Show the sections of the notebook in a folder, by default the current one, with the number of passed checks."""
     here = Path(folder or ".").resolve()
     module = read_module(here / f"{here.name}.ipynb")
     if module is None:
@@ -189,7 +189,7 @@ def sections(folder: Path | str | None = None) -> Any:
 
 
 def _counted(module: Module) -> Iterator[tuple[CoursePart, int, str]]:
-    """Yield each section, the number of its checks that have passed, and a mark."""
+    """Yield each section, the number of its checks that have passed, and the section's mark."""
     for each in module.sections:
         done = len(module.passed.intersection(each.checks))
         yield each, done, LOOKS[DONE if done == len(each.checks) else BEGUN if done else OPEN][0]
@@ -206,7 +206,7 @@ def _section_list(module: Module, notebook: str) -> str:
 
 
 def _part(notebook: str, section: CoursePart) -> str:
-    """Return the address of a section. JupyterLab scrolls to it; other programs open the notebook."""
+    """Return the link to a section. JupyterLab scrolls to the section; other programs only open the notebook."""
     return f"{notebook}#cell-id={section.cell}"
 
 
@@ -221,7 +221,7 @@ def _link(target: str, text: str) -> str:
 
 
 def summary(modules: list[Module]) -> str:
-    """Return a sentence on how many modules are done and how much time is left, without the optional modules."""
+    """Return a sentence on how many modules are done and how much time is left, not counting optional modules."""
     needed = [module for module in modules if not module.optional]
     done = sum(module.state == DONE for module in needed)
     left = sum(module.minutes_left for module in needed)
@@ -236,7 +236,7 @@ def summary(modules: list[Module]) -> str:
 
 
 def next_step(modules: list[Module]) -> Module | None:
-    """Return the module to continue with: one in progress, else the first that is not done. None if all are done."""
+    """Return the module to continue with: preferably one in progress, then one not begun. None if all are done."""
     left = [module for module in modules if module.state != DONE and not module.optional]
     begun = [module for module in left if module.state == BEGUN]
     fresh = [module for module in left if module.state == OPEN]

@@ -1,4 +1,7 @@
-"""Functions to build classes cell by cell, and to check one piece of a student's module at a time."""
+"""Functions to build classes cell by cell, and to check one piece of a student's module at a time.
+
+A piece is a function, class or method that the student writes.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from typing import Any
 BUILT_BY_STUDENT = "# Built by the student from "
 REFERENCE_OF = "# The reference of "
 EXPORTED = '# Written by "autograder export" from '
-CODE: dict[str, types.CodeType] = {}  # modules by path; a grader adds references that are not in a file
+CODE: dict[str, types.CodeType] = {}  # code of modules by path; a grader adds references that are not in a file
 
 
 def add_to_class(cls: type) -> Callable[[Any], Any]:
     """Add the decorated function, property or class method to `cls`, so that a class can grow one cell at a time.
 
-    The export writes such a function into the body of its class.
+    `autograder export` writes the function into the body of the class.
 
     References
     ----------
@@ -36,9 +39,9 @@ def add_to_class(cls: type) -> Callable[[Any], Any]:
 
 
 def announce(*names: str) -> None:
-    """Print for each module of the package whether the student's own file or a reference is in use.
+    """Print whether each of the named modules is the student's own file or a reference.
 
-    If neither exists for some modules, print one line on how to get all of these.
+    If any of the modules do not exist yet, print one line on how to get them all.
     """
     missing = []
     for name in names:
@@ -58,12 +61,12 @@ def announce(*names: str) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Return whether a module's file exists and is the student's. A reference is marked in its first line."""
+    """Return whether a module's file exists and is the student's own. A reference is identified by its first line."""
     return path.is_file() and not _first_line(path).startswith((EXPORTED, REFERENCE_OF))
 
 
 def how_given(path: Path) -> str:
-    """Return how a reference came into a package, such as "released by your instructor"; empty for other files."""
+    """Return how a reference came into a package, such as "released by your instructor", else an empty string."""
     match = re.match(rf"{REFERENCE_OF}\S+, (.*): ", _first_line(path)) if path.is_file() else None
     return match[1] if match else ""
 
@@ -74,7 +77,7 @@ def _first_line(path: Path) -> str:
 
 
 def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNamespace:
-    """Return a module in which the named pieces are yours, for a check of these pieces.
+    """Return a module in which the named pieces are your own code, so that a check can test these pieces.
 
     If the module in use is the reference, as in grading, everything else comes from the reference, so that a mistake in
     an earlier cell cannot cost points here. If the module is your own or does not exist yet, everything comes from your
@@ -83,7 +86,7 @@ def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNa
     Parameters
     ----------
     module
-        The module, for example ``"tinybench.result"``.
+        The name of the module, for example ``"tinybench.result"``.
     names
         The namespace with your pieces: ``globals()`` in a notebook.
     pieces
@@ -167,7 +170,7 @@ def _reference(module: str) -> types.CodeType | None:
 
 
 def _rebound(value: Any, old: Mapping[str, Any], new: dict[str, Any]) -> Any:
-    """Return a copy of a notebook's function with the globals `new`. Return any other value unchanged."""
+    """Return a copy of a notebook's function whose globals are `new`. Return any other value unchanged."""
     if isinstance(value, property) and value.fget is not None:
         return property(_rebound(value.fget, old, new), doc=value.__doc__)
     if isinstance(value, staticmethod | classmethod):

@@ -1,4 +1,7 @@
-"""The prerequisites of a check: the pieces of earlier sections that it runs and whose checks have not passed."""
+"""The prerequisites of a check: pieces of earlier sections that the check runs but whose own checks have not passed.
+
+A piece is a function, class or method that the student writes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ REPAIR_FIRST = "Make {check} pass first (section “{section}”): it tests {pie
 
 
 def repair_first(source: str, names: Mapping[str, Any]) -> str:
-    """Return a sentence on the first check that has not passed but whose pieces a later check runs, or an empty string.
+    """Return a sentence that names an earlier check to repair before a later check, or an empty string.
+
+    The earlier check is the first that has not passed although the later check runs the pieces that it tests.
 
     Parameters
     ----------
@@ -62,12 +67,12 @@ def pieces_used(source: str, names: Mapping[str, Any]) -> set[str]:
 
 
 def _members(value: Any) -> Mapping[str, Any]:
-    """Return the members that a class of the notebook defines."""
+    """Return the members of a class that is defined in the notebook, or an empty mapping for any other value."""
     return vars(value) if isinstance(value, type) and value.__module__ == "__main__" else {}
 
 
 def _is_special(name: str) -> bool:
-    """Return whether Python itself calls a method, by an operator or a statement."""
+    """Return whether a method has a special name such as ``__add__``, so that operators or statements call it."""
     return name.endswith("__")
 
 
@@ -90,7 +95,7 @@ def _codes(value: Any) -> Iterator[types.CodeType]:
 def _words(code: types.CodeType) -> Iterator[tuple[str, bool]]:
     """Yield the global names and the attributes that code reads, and whether each is an attribute.
 
-    The attribute of ``getattr(x, f"run_{metric}_benchmark")`` is a pattern, ``"*run_*_benchmark*"``.
+    The attribute of ``getattr(x, f"run_{metric}_benchmark")`` is yielded as a pattern, ``"*run_*_benchmark*"``.
     """
     parts: list[str] | None = None  # the strings in the call of getattr that is being read
     for step in dis.get_instructions(code):

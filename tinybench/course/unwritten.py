@@ -1,4 +1,4 @@
-"""The error for importing a module that the student has not built yet; used in a student's package only."""
+"""The error for importing a module that the student has not built yet. It is used only in a student's package."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 class Unwritten(MetaPathFinder, Loader):
     """An import finder for the course's modules in the student's package. A missing module raises an error with advice.
 
-    This finder must come before all others: the finder of an editable installation of the library would find the
-    library's modules whichever package is in use.
+    This finder must come before all others, because the finder of an editable installation of the library would find
+    the library's modules even if the student's package is in use.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Unwritten(MetaPathFinder, Loader):
         self.notebooks, self.needs = notebooks, needs
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a module of the course, without an origin if it is missing; None for any other module."""
+        """Return the spec of a course module (without an origin if it is missing), or None for others."""
         package, _, module = fullname.partition(".")
         if package != "tinybench" or module not in self.notebooks:
             return None
@@ -41,7 +41,7 @@ class Unwritten(MetaPathFinder, Loader):
         """Do nothing; this method is never called, because `create_module` raises."""
 
     def advice(self, *fullnames: str) -> str:
-        """Return advice on how to get missing modules, including the other missing modules that they need."""
+        """Return advice on how to get missing modules and any other missing modules that these import."""
         built_in = {name: self.notebooks[name.partition(".")[2]] for name in fullnames}
         notebooks = sorted(set(built_in.values()))
         further = sorted({each for name in notebooks for each in self.missing(self.needs.get(name, ()))} - {*notebooks})
@@ -71,6 +71,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def install(notebooks: Mapping[str, str], needs: Mapping[str, Sequence[str]]) -> None:
-    """Make the import error of a missing module name the notebook that builds it and the notebook's prerequisites."""
+    """Install an import finder whose error for a missing module names the notebooks to complete."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != Unwritten.__name__]
     sys.meta_path.insert(0, Unwritten(notebooks, needs))

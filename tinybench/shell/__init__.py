@@ -1,1 +1,1 @@
-"""The interactive tools: the `tinybench` command, the `%bench` magic, and the quick comparison behind both."""
+"""The interactive tools: the `tinybench` command, the `%bench` magic, and the latency comparison that both use."""

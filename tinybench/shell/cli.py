@@ -1,4 +1,4 @@
-"""The `tinybench` command: compare, measure, gate and study models from a shell."""
+"""The `tinybench` command, which measures, compares and studies models, and checks them for slowdowns."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ GATE_CODES = {"passes": OK, "fails": REGRESSION}
 )
 @click.version_option(__version__, prog_name="tinybench")
 def commands() -> None:
-    """Run benchmarks of machine-learning inference that can be trusted."""
+    """Run trustworthy benchmarks of machine-learning inference."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command, by default that of the command line, and return its exit code."""
     escape_unprintable()
     try:  # click's own main uses other exit codes
         with commands.make_context("tinybench", list(sys.argv[1:] if arguments is None else arguments)) as context:
@@ -113,7 +113,9 @@ def compare_files(
 @commands.command()
 @click.argument("model")
 @click.option(
-    "--sessions", type=int, help="Spread the time over this number of fresh processes, as a gate on files needs."
+    "--sessions",
+    type=int,
+    help="Divide the time among this number of fresh processes, as is best for a later `tinybench gate`.",
 )
 @with_options(MEASURING)
 def measure(
@@ -129,8 +131,8 @@ def measure(
 ) -> int:
     """Measure the latency of one model.
 
-    The median comes from 30 rounds spread over the time, the tail percentiles come from single calls. --save writes the
-    rounds, for a later `tinybench gate`.
+    The median is estimated from 30 rounds spread over the measuring time, and the tail percentiles from single calls.
+    --save writes the rounds to a file, which `tinybench gate` can compare later.
     """
     from tinybench.shell.files import refuse_missing
 
@@ -162,16 +164,16 @@ def measure(
 def gate(
     old: str, new: str, max_slowdown: float, model: str | None, allow: Sequence[str], run: bool, form: str, **how: Any
 ) -> int:
-    """Check whether the candidate is slower than allowed.
+    """Check whether a candidate (NEW) is slower than its baseline (OLD) by more than allowed.
 
     Without --run, OLD and NEW are two result files, written by --save or from BenchmarkResult.to_dict(). Files of
-    `measure --sessions 10` work best. With --run, both sides are measured now, in fresh processes that take turns. They
-    are commands in quotes, .onnx or .joblib files with --data, functions as module:function, or, with --call, two
-    commits ("." is the working tree). The measurement stops as soon as the verdict is established. A wrong verdict has
-    a probability of at most 2 %.
+    `measure --sessions 10` work best. With --run, OLD and NEW are commands in quotes, .onnx or .joblib files with
+    --data, functions as module:function, or, with --call, two commits ("." is the working tree). Both are then measured
+    now, in fresh processes that take turns, until the verdict is established. A wrong verdict has a probability of at
+    most 2 %.
 
     Exit code 0: not slower than allowed; 1: slower than allowed; 2: undecided, with an estimate of how many
-    measurements would decide. The command is meant for continuous integration.
+    measurements are needed. The command is meant for continuous integration.
     """
     check_gating(run, (old, new), how["data"], how["call"])
     if run:
@@ -197,7 +199,7 @@ def gate(
 @with_options([MODELS, DATA, BATCH, THREADS])
 @click.option("--out", type=FILE, default="benchmark_results", metavar="FOLDER")
 @click.option("--rounds", default=100, help="Number of latency rounds.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted study with the missing measurements.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted study with the measurements still missing.")
 @REQUIREMENTS
 def run(
     models: Sequence[str],
@@ -209,11 +211,11 @@ def run(
     resume: bool,
     limits: Path | None,
 ) -> int:
-    """Run the full study and write a report to hand on.
+    """Run the full study and write a report to share.
 
-    The study measures latency, throughput, accuracy, memory and energy. It writes report.html (which model to take,
-    what speaks against it, the Pareto frontier, all comparisons, the conditions), report.md, tables and figures.
-    --resume continues a study that was stopped.
+    The study measures latency, throughput, accuracy, memory and energy. It writes report.html (the recommended model
+    and its drawbacks, the Pareto frontier, all comparisons, the conditions), report.md, tables and figures. --resume
+    continues a study that was stopped.
     """
     from tinybench.shell.files import refuse_missing
     from tinybench.shell.result_output import print_decisions
@@ -247,10 +249,10 @@ commands.add_command(study)
 def load(url: str, rate: float, seconds: float, **how: Any) -> int:
     """Measure how long users of a server wait at a given request rate.
 
-    URL is the address that `tinybench serve` prints. Each request is sent when it is due, by default at the random
-    times of independent users. Latency counts from the due time, so the wait behind a slow answer is included. The
-    command reports how late it sent requests. If this lateness, not the server, determines a percentile, the percentile
-    is withheld (exit code 3).
+    URL is the address that `tinybench serve` prints. Each request is sent when it is due, by default at random times,
+    as from independent users. Latency is measured from the due time, so that it includes the wait behind a slow answer.
+    The command reports how late it sent requests. If this lateness, not the server, determines a percentile, the
+    percentile is withheld (exit code 3).
     """
     check_loading(how["users"] is not None, how["data"])
     from tinybench.shell.load_command import run_load
@@ -262,7 +264,7 @@ def load(url: str, rate: float, seconds: float, **how: Any) -> int:
 def system() -> int:
     """Print the conditions of a measurement on this machine.
 
-    Every result records the same conditions.
+    These conditions, such as the processor, its cores and the load, are also recorded in every result.
     """
     from tinybench.benchmark import system_info
 

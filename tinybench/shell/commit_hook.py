@@ -1,8 +1,8 @@
 """A hook for pre-commit: check whether the code to be committed or pushed has become slower.
 
-``python -m tinybench.shell.commit_hook --call app:predict`` also takes the options of ``tinybench gate --run``. Before
-a commit, the hook compares the working tree with the last commit. Before a push, it compares the pushed commit with the
-commit on the remote.
+Its command is ``python -m tinybench.shell.commit_hook --call app:predict``, and it accepts all options of ``tinybench
+gate --run``. Before a commit, the hook compares the working tree with the last commit. Before a push, it compares the
+pushed commit with the commit on the remote.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["run_hook", "sides"]
 
 
 def sides(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the revisions to compare: those that pre-commit sets for a push, else HEAD and the working tree."""
+    """Return the old and the new revision: for a push those that pre-commit sets, else HEAD and the working tree."""
     return environment.get("PRE_COMMIT_FROM_REF") or "HEAD", environment.get("PRE_COMMIT_TO_REF") or "."
 
 

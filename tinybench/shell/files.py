@@ -1,4 +1,4 @@
-"""Functions for the files of the commands: check that inputs exist, read and write results."""
+"""Functions for the files that the commands use: check that inputs exist, read and write results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinybench.support.basics.whole_files import replacing
 
 
 def refuse_missing(*files: str | Path) -> None:
-    """Raise FileNotFoundError with the names of all missing files. Ignore texts that do not name a model file."""
+    """Raise FileNotFoundError with the names of all missing files. Skip strings that name no model file."""
     named = [Path(file) for file in files if isinstance(file, Path) or file.endswith((".onnx", ".joblib"))]
     if missing := [str(file) for file in dict.fromkeys(named) if not file.is_file()]:
         raise FileNotFoundError(f"{', '.join(missing)}: no such file{'s' * (len(missing) > 1)}")
@@ -41,10 +41,11 @@ def load_result(path: Path, model: str | None = None) -> BenchmarkResult:
 
 
 def keep(results: dict[str, BenchmarkResult], save: Path | None, rescue: bool = False) -> tuple[Path | None, str]:
-    """Record the conditions in the results and write these to `save`. Return the file and a description of any error.
+    """Record the conditions in the results, and write the results to `save`. Return the file and any error as text.
 
-    If `save` cannot be written, or if `rescue` is set and `save` is None, the file is a new one in the current folder,
-    or else in the folder for temporary files. The file is None if nothing was written.
+    If `save` cannot be written, or if `rescue` is set and `save` is None, the results are written to a new file in the
+    current folder or, if that fails too, in the folder for temporary files. The returned file is None if nothing was
+    written.
     """
     from tinybench.benchmark import system_info
 

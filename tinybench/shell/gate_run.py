@@ -1,4 +1,7 @@
-"""The body of `tinybench gate --run`: measure both sides in sessions of fresh processes until a verdict is reached."""
+"""The implementation of `tinybench gate --run`: measure old and new code in sessions until a verdict is reached.
+
+A session starts a fresh process for each side (old, new and an optional third commit) and measures the sides in turn.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +30,20 @@ from tinybench.support.comparisons.ratio_words import short_number, span
 from tinybench.support.conditions.environment_variables import differing
 from tinybench.support.rounds.machine_state import disturbed, machine_notes
 
-# The two-sided e-value at which the interval excludes a median. The one-sided e-value is then twice as large, less the
-# share of the other direction (below 3 %), about 50. So each end is wrong with a probability of at most 2 %, however
-# often the data are examined.
+# The two-sided e-value at which the interval excludes a median. The one-sided e-value is then about 50: twice as large,
+# minus the contribution of the other direction (below 3 %). So each end of the interval is wrong with a probability of
+# at most 2 %, however often the data are examined.
 STOP_AT = 26.0
-LEAST, MOST = 8, 10_000  # sessions: the fewest that can decide (if all agree), and the limit of a forecast
+LEAST, MOST = 8, 10_000  # sessions: the fewest for a verdict (if all agree), and the most in a forecast
 
 
 @dataclass(frozen=True)
 class GateRun:
-    """The gate's result after the sessions so far; ``str`` returns it as readable lines.
+    """The gate's result after the sessions so far. ``str`` formats the result as lines of text.
 
-    The verdict is ``passes``, ``fails``, or ``cannot tell`` with an estimate of what would decide. `ratio` is new /
-    old, the median over sessions, or None before the first session. Each end of `interval` is wrong with a probability
-    of at most 2 %, however often the result is examined.
+    The verdict is ``passes``, ``fails``, or ``cannot tell`` with an estimate of the sessions still needed. `ratio` is
+    the new time divided by the old time, as the median over sessions, or None before the first session. Each end of
+    `interval` is wrong with a probability of at most 2 %, however often the result is examined.
     """
 
     verdict: str
@@ -87,7 +90,7 @@ class GateRun:
         return f"{self.new} against {self.old}: time {size} ({within})"
 
     def _size(self, ratio: float) -> tuple[str, str]:
-        """Return the change and its interval as texts, in percent or, from a ratio of 2, as multiples."""
+        """Return the change and its interval as texts: in percent, or as multiples if the ratio is 2 or more."""
         low, high = self.interval
         change, ends = 100 * (ratio - 1), (100 * (low - 1), 100 * (high - 1))
         if ratio >= 2:
@@ -107,7 +110,7 @@ class GateRun:
 
 
 def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
-    """Estimate how many more sessions decide if the share above `limit` stays the same. None: more than `MOST`."""
+    """Estimate how many more sessions are needed if the fraction above `limit` stays the same; None if over `MOST`."""
     n = len(logs)
     above = sum(value > limit for value in logs)
     share = max(above, n - above) / n if n else 1.0
@@ -120,13 +123,13 @@ def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
 
 
 def decision_so_far(logs: Sequence[float], limit: float) -> tuple[str, tuple[float, float]]:
-    """Return ``passes``, ``fails`` or an empty string, and the interval of new / old on which this is based."""
+    """Return the verdict (``passes``, ``fails`` or an empty string) and the interval of new / old that supports it."""
     low, high = (math.exp(end) for end in anytime_interval(logs, STOP_AT))
     return "passes" if high <= 1 + limit else "fails" if low > 1 + limit else "", (low, high)
 
 
 def log_ratios(measured: Measured) -> list[float]:
-    """Return for each session the median of log(new / old) over its rounds."""
+    """Return the median of log(new / old) over the rounds of each session."""
     return measured.medians(lambda row: math.log(row["new"] / row["old"]))
 
 
@@ -175,7 +178,7 @@ def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
 
 
 def same_code(old: Target, new: Target, measured: Measured) -> bool:
-    """Return whether both sides are known to run the same files. For commands in two commits this is False."""
+    """Return whether both sides are known to run the same files. Return False for commands that run in two commits."""
     if not old.commit or old.is_file:
         return old.digests() == new.digests()
     files = measured.files.get("old")
@@ -197,7 +200,7 @@ def run_gate(
 ) -> str:
     """Measure old and new until a verdict is reached, print and save the result, and return the verdict.
 
-    The third commit, `beside`, is measured in the same rounds but does not affect the verdict.
+    An optional third commit, `beside`, is measured in the same rounds but does not affect the verdict.
 
     If an exception or Ctrl-C ends the run early, the measurements so far are printed and saved first.
     """
@@ -239,7 +242,7 @@ def show_answer(answer: GateRun, form: str) -> None:
 
 
 def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrupted: bool) -> str:
-    """Write all rounds if `save` is given or the run was interrupted. Print the file and return any error as text."""
+    """If `save` is given or the run was interrupted, write all rounds and print the file's path. Return any error."""
     file, problem = keep(results, save, interrupted)
     if file:
         print(f"the measurements are in {file}", file=sys.stderr)

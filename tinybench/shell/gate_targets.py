@@ -1,4 +1,4 @@
-"""The targets of a gate: commands, models and functions, in the current folder or in two commits."""
+"""The targets that a gate compares: commands, models or functions, in the current folder or in two commits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORKING_TREE = (".", "worktree")
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment without the variables of a git hook, which bind all git subprocesses to its repository."""
+    """Return the environment without the variables by which a git hook binds every git subprocess to its repository."""
     hooked = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
     return {name: value for name, value in os.environ.items() if name not in hooked}
 
@@ -29,7 +29,7 @@ def plain_environment() -> dict[str, str]:
 class Target:
     """A thing to measure: its label, its specification, and the folder in which it runs.
 
-    `words` are the words of a command, else empty. `commit` is empty unless a commit is measured.
+    `words` holds the words of a command and is empty for other targets. `commit` is empty unless a commit is measured.
     """
 
     label: str
@@ -61,7 +61,7 @@ class Target:
         return variables
 
     def task(self) -> dict[str, Any]:
-        """Return the data with which a worker process loads the target."""
+        """Return the description of the target from which a worker process loads it, as plain data."""
         data = str(self.data) if self.data else None
         shared = {"data": data, "batch": self.batch, "threads": self.threads}
         return {"target": self.spec, "root": str(self.root), "paths": self.paths, **shared}
@@ -73,7 +73,7 @@ class Target:
         return {"target": self.label, "commit": self.commit, **threads, **data}
 
     def digests(self) -> list[str]:
-        """Return the words of a command, or a model's file name; each word that is a file is replaced by its digest."""
+        """Return the words of the command, or the specification, with each word that is a file replaced by a digest."""
         words = self.words or (self.spec,)
         files = [Path(shutil.which(words[0]) or self.root / words[0]), *(self.root / word for word in words[1:])]
         return [
@@ -112,7 +112,8 @@ def read_targets(
 ) -> Iterator[tuple[dict[str, Target], list[str]]]:
     """Yield the targets ``"old"`` and ``"new"``, and notes on them. Commits are checked out during the block.
 
-    The third commit, `beside`, serves a history. It is the target ``"baseline"``, unless it equals one of the two.
+    An optional third commit, `beside`, is the baseline for `tinybench history`. It becomes the target ``"baseline"``,
+    unless it equals the old or the new commit.
     """
     here = Path.cwd()
     if how.get("data"):
@@ -145,7 +146,7 @@ def read_targets(
 
 @contextmanager
 def _trees(here: Path, folder: str, *names: str) -> Iterator[list[tuple[str, Path, str]]]:
-    """Yield each name with its folder and commit. Commits are checked out in git worktrees and removed afterwards."""
+    """Yield each name with its folder and commit. Commits are checked out in temporary git worktrees."""
     top = Path(_git(here, "rev-parse", "--show-toplevel"))
     below = _git(here, "rev-parse", "--show-prefix")
     commits = ["working tree" if name in WORKING_TREE else _commit(here, name) for name in names]

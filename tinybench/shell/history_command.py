@@ -23,29 +23,29 @@ STORE = click.option(
 )  # fmt: skip
 WHICH = [
     STORE,
-    click.option("--benchmark", default="", metavar="NAME", help="Only this benchmark."),
-    click.option("--machine", default="", metavar="NAME", help="Only this machine."),
+    click.option("--benchmark", default="", metavar="NAME", help="Select this benchmark only."),
+    click.option("--machine", default="", metavar="NAME", help="Select this machine only."),
 ]
 ADDING = [
     STORE,
-    click.option("--baseline", type=FILE, metavar="FILE", help="The baseline, if it has a file of its own."),
-    click.option("--model", help="The model, if the file holds several; for `gate --run`: new."),
-    click.option("--against", metavar="MODEL", help="The baseline model; for `gate --run`: baseline, else old."),
-    click.option("--commit", default="", help="The commit; by default that of the result."),
+    click.option("--baseline", type=FILE, metavar="FILE", help="The file of the baseline, if RESULT does not hold it."),
+    click.option("--model", help="The model, if RESULT holds several; after `gate --run`, by default new."),
+    click.option("--against", metavar="MODEL", help="The baseline model; after `gate --run`, by default old."),
+    click.option("--commit", default="", help="The commit; by default the one recorded in the result."),
     click.option("--committed", metavar="TIME", help="Time of the commit; by default from git."),
-    click.option("--benchmark", default="", metavar="NAME", help="Its name; by default metric and target."),
-    click.option("--machine", default="", metavar="NAME", help="Its name; by default processor and cores."),
-    click.option("--lines", type=FILE, metavar="FILE", help="Also write the entry here, as `export` does."),
+    click.option("--benchmark", default="", metavar="NAME", help="The benchmark's name; by default metric and target."),
+    click.option("--machine", default="", metavar="NAME", help="The machine's name; by default processor and cores."),
+    click.option("--lines", type=FILE, metavar="FILE", help="Also write the entry to this file, as `export` does."),
     click.option("--condition", "conditions", multiple=True, metavar="NAME=VALUE...",
                  help="A condition of the measurement, such as traffic=200/s."),
 ]  # fmt: skip
 SHOWING = [
     *WHICH,
-    click.option("--last", default=0, metavar="N", help="Only the last N commits in the table; 0: all."),
+    click.option("--last", default=0, metavar="N", help="Show only the last N commits in the table; 0 shows all."),
     FORMAT,
     click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
     click.option("--figure", type=FILE, metavar="FILE", help="Draw the series, .svg or .png."),
-    click.option("--page", type=FILE, metavar="FILE", help="Write everything on one page, .html."),
+    click.option("--page", type=FILE, metavar="FILE", help="Write everything as one page, .html."),
 ]
 
 
@@ -64,8 +64,8 @@ def history() -> None:
 def add(result: Path, store: Path, lines: Path | None, conditions: Sequence[str], **named: Any) -> int:
     """Add a result to the history.
 
-    RESULT is a file that `tinybench gate --run … --save RESULT` writes, which also holds the baseline, or any other
-    file of --save. Adding the same measurement again changes nothing.
+    RESULT is a file that `measure`, `compare` or `gate --run` wrote with --save. The file of `gate --run` also holds
+    the baseline. Adding the same measurement again changes nothing.
     """
     from tinybench.tools.history.sqlite_store import History
 
@@ -188,7 +188,7 @@ def take_in(files: Sequence[Path], store: Path) -> int:
 
 
 def write_lines(file: Path | None, entries: Sequence[Any]) -> bool:
-    """Write entries as lines of JSON to a file, or print them if it is None. Return whether a file was written."""
+    """Write entries as lines of JSON to a file, or print them if `file` is None. Return whether a file was written."""
     text = "".join(f"{json.dumps(entry.to_dict(), sort_keys=True)}\n" for entry in entries)
     if file is None:
         print(text, end="")
@@ -251,7 +251,7 @@ def read_entry(
 
 
 def model_names(file: Path) -> list[str]:
-    """Return the names of the results in a file. For an invalid file return none; `load_result` reports the error."""
+    """Return the names of the results in a file. If the file is invalid, return []; `load_result` reports why."""
     try:
         results = json.loads(file.read_text(encoding="utf-8"))["results"]
         return list(results)
@@ -260,7 +260,7 @@ def model_names(file: Path) -> list[str]:
 
 
 def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
-    """Return a commit's full hash, and its time if not given, from git. If git finds none, return both as given."""
+    """Return a commit's full hash and, unless given, its time from git. If git finds no commit, change neither."""
     if not commit:
         return commit, committed
     command = ["git", "show", "--no-patch", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}"]
@@ -274,7 +274,7 @@ def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
 
 
 def read_series(store: Path, benchmark: str, machine: str) -> list[Any]:
-    """Return every series of a benchmark and a machine; an empty name selects all."""
+    """Return the series of a benchmark on a machine. An empty name matches every benchmark or machine."""
     from tinybench.tools.history.sqlite_store import History
 
     with History(store, create=False) as kept:

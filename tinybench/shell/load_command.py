@@ -1,4 +1,4 @@
-"""The body of `tinybench load`: check the options, send the requests, and report the valid results."""
+"""The implementation of `tinybench load`: check the options, send the requests, and report the valid results."""
 
 from __future__ import annotations
 
@@ -54,14 +54,18 @@ def run_load(
     save: Path | None,
     form: str,
 ) -> bool:
-    """Run a load test, print and save the result. Return whether it is complete, saved, and free of generator delay."""
+    """Run a load test, and print and save the result.
+
+    Return whether the test ran to its end, its result was saved, and no percentile is withheld because the generator
+    sent requests too late.
+    """
     _check(rate, seconds, users, timeout, connections, save)
     due = times_due(scenario, rate, seconds, seed)
     address = address_of(url)
     rows = None if data is None else load_data(data, 1)[1]
     bodies = sample_bodies(address, rows, seed, timeout)
     allow_files(max(connections, users or 0) + FILES)
-    notes = machine_notes()  # before the load, which does not count as a disturbance
+    notes = machine_notes()  # before the test, whose own load is not a disturbance
     with stopping_on_term():
         if users is None:
             check_rate(rate, address, bodies, timeout)
@@ -136,7 +140,10 @@ def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connection
 
 
 def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float, seconds: float, timeout: float) -> Run:
-    """Run `count` users who send, wait and think. Return the same as `_open`, also after Ctrl-C."""
+    """Simulate `count` users who each send a request, wait for its answer, and pause for `think` s before the next.
+
+    Return the same values as `_open`, even after Ctrl-C.
+    """
     problem: BaseException | None = None
     passed, users, began = seconds, Users(address, bodies, timeout), time.perf_counter()
     with ThreadPoolExecutor(1) as pool, Progress(seconds) as progress:
@@ -160,9 +167,9 @@ def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float,
 
 @contextmanager
 def undisturbed() -> Iterator[bool]:
-    """Disable garbage collection, which takes milliseconds, and use real-time priority if the system allows it.
+    """Disable garbage collection, which can take milliseconds, and use real-time priority if the system permits.
 
-    Yield whether the priority is in use.
+    Yield whether real-time priority is in use. Restore both settings after the block.
     """
     gc.collect()
     gc.disable()
@@ -180,7 +187,7 @@ def undisturbed() -> Iterator[bool]:
 
 
 def check_rate(rate: float, address: Address, bodies: Sequence[bytes], timeout: float) -> None:
-    """Raise ValueError for a rate above this generator's limit, measured by the processor time of a few requests."""
+    """Raise ValueError for a rate above this generator's limit, estimated from the processor time of a few requests."""
     due = timeout * np.arange(TRIALS + 1)  # so far apart that no request is late; the last is never sent
     with Sender(address, bodies, due, timeout=timeout, connections=1) as sender:
         begun, until = time.thread_time(), time.perf_counter() + LONGEST_TRIAL
@@ -198,7 +205,7 @@ def check_rate(rate: float, address: Address, bodies: Sequence[bytes], timeout: 
 
 
 def _keep(result: LoadResult, save: Path | None) -> tuple[Path | None, str]:
-    """Write the rows to `save`, or if that fails to another file. Return the file and a description of any error."""
+    """Write the rows to `save` or, if that fails, to another file. Return the written file and any error as text."""
     if save is None:
         return None, ""
     name, problem = f"tinybench-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.csv", ""

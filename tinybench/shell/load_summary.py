@@ -1,4 +1,4 @@
-"""The summary of a `tinybench load` run: its figures, or the reasons why they are withheld."""
+"""The summary of a `tinybench load` run: its statistics, with a reason for each one that is withheld."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERCENTILES = (50, 90, 99, 99.9)
 
 
 def load_figures(result: LoadResult, bound: float) -> dict[str, Any]:
-    """Return the figures of a run, or the reasons why they are withheld, as data for ``json.dumps``."""
+    """Return the statistics of a load test as data for ``json.dumps``, with a reason for each one that is withheld."""
     sent, answered = len(result.ok), int(result.ok.sum())
     closed = result.metadata["loop"] == "closed"
     failed = {word: count for word, count in sorted(result.metadata["outcomes"].items()) if word != "200"}
@@ -68,7 +68,7 @@ def failures(outcomes: Mapping[str, int]) -> str:
 
 
 def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
-    """Print the figures as a table (text, Markdown or CSV), or everything as JSON."""
+    """Print the statistics as a table (text, Markdown or CSV), or, with the metadata, as JSON."""
     if form == "json":
         print(json.dumps(found | {"metadata": result.metadata}))
         return

@@ -12,10 +12,14 @@ from tinybench.shell.options import FILE, Command, refuse_given, with_options
 
 LOOKING = [
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, for programs."),
-    click.option("--roofs", is_flag=True, help="Also measure the roofs: operations/s by type, bytes/s by working set."),
+    click.option(
+        "--roofs",
+        is_flag=True,
+        help="Also measure the machine's limits (roofs): operations/s by number type, bytes/s by working set.",
+    ),
     click.option("--threads", type=click.IntRange(min=1), default=1, help="With --roofs: number of threads."),
     click.option("--seconds", type=click.FloatRange(min=0.5), default=6.0, help="With --roofs: seconds to measure."),
-    click.option("--figure", type=FILE, metavar="FILE", help="With --roofs: draw them, .svg or .png."),
+    click.option("--figure", type=FILE, metavar="FILE", help="With --roofs: draw the roofs, .svg or .png."),
 ]
 
 
@@ -25,8 +29,8 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
     """Check whether this machine is fit to measure on.
 
     The check covers what limits or disturbs the machine: cores, quotas, threads, load, clock rate, heat, battery,
-    memory, clocks. Each warning explains why it matters for a measurement and what to type. The check takes half a
-    second. The exit code is 0 even if there are warnings.
+    memory, clocks. Each warning explains why the condition matters for a measurement and what to type to improve it.
+    The check takes half a second. The exit code is 0 even if there are warnings.
     """
     if not roofs:
         refuse_given({"threads", "seconds", "figure"}, "with --roofs")

@@ -1,4 +1,4 @@
-"""The ``%bench`` and ``%%bench`` magics of ``%load_ext tinybench``: measure expressions or cells in common rounds."""
+"""The ``%bench`` and ``%%bench`` magics of ``%load_ext tinybench``: time expressions or cells in shuffled rounds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ assigns begins every call with its value there."""
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register ``%bench`` and ``%%bench``; IPython calls this for ``%load_ext tinybench``."""
+    """Register ``%bench`` and ``%%bench``. IPython calls this function for ``%load_ext tinybench``."""
 
     def bench(line: str, cell: str | None = None) -> Table | None:
         try:
@@ -62,7 +62,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def _measured(line: str, cell: str | None, notebook: Mapping[str, Any]) -> Table | None:
-    """Measure the code of a line or cell and return the table of its results; without code, print the usage."""
+    """Measure the code of a line or cell and return a table of the results. If there is no code, print the usage."""
     seconds, blocks = _read(line, cell)
     if not blocks:
         print(USAGE)
@@ -137,7 +137,7 @@ def _options(line: str) -> tuple[float, str]:
 
 
 def _expressions(line: str) -> dict[str, str]:
-    """Split a line at the word ``vs`` where both sides are expressions; return the expressions by name."""
+    """Split a line at each ``vs`` that stands between two expressions, and return the expressions by name."""
     parts: list[str] = []
     for piece in re.split(r"\s+vs\s+", line) if line else []:
         # a " vs " within a string literal is not a divider
@@ -182,7 +182,7 @@ def _named(blocks: list[tuple[str, str]]) -> dict[str, str]:
 
 
 class _Block:
-    """A compiled block of a cell. Its code can read the names of the notebook but does not rebind them."""
+    """A compiled block of a cell. The block can read the variables of the notebook but does not rebind them."""
 
     def __init__(self, name: str, source: str) -> None:
         self.name = name
@@ -192,9 +192,9 @@ class _Block:
     def bound(self, notebook: Mapping[str, Any]) -> Callable[[Any], Any]:
         """Return the block as a function of one ignored argument, with fast locals as in ``%timeit``.
 
-        A name that the block assigns starts each call with its value in the notebook, as the default of a parameter.
-        So ``k += 1`` works, costs no extra time, and does the same in every call. Other names are looked up in a copy
-        of the notebook's namespace.
+        A variable that the block assigns becomes a parameter whose default is the variable's value in the notebook. So
+        ``k += 1`` works, costs no extra time, and does the same in every call. Other names are looked up in a copy of
+        the notebook's namespace.
         """
         held = [name for name in self.assigned if name in notebook]
         self.function.args.args = [ast.arg(name) for name in held]
@@ -207,7 +207,7 @@ class _Block:
         return function
 
     def refuse_changes(self, notebook: Mapping[str, Any]) -> float:
-        """Call the block on copies of its data and return the seconds taken. Raise ValueError if it changes a copy."""
+        """Call the block on copies of its data and return the seconds taken. Raise ValueError if a copy changes."""
         given = {name: notebook[name] for name in self.used if isinstance(notebook.get(name), CHANGEABLE)}
         copies = {name: copied for name, x in given.items() if (copied := untouched_copy(x)) is not x}
         if not copies:
@@ -228,7 +228,7 @@ def _function(name: str, source: str) -> ast.FunctionDef:
     [function] = ast.parse(f"def {NAME}(__ignored__, /): pass").body
     assert isinstance(function, ast.FunctionDef)
     block = _parsed(name, source)
-    if isinstance(block[-1], ast.Expr):  # return it: the value shows if the work is finished
+    if isinstance(block[-1], ast.Expr):  # return the value, which shows whether the work is finished
         block[-1] = ast.copy_location(ast.Return(block[-1].value), block[-1])
     function.body = block
     return function
@@ -257,7 +257,7 @@ def _parsed(name: str, source: str) -> list[ast.stmt]:
 
 
 def _names(function: ast.FunctionDef, name: str) -> tuple[list[str], list[str]]:
-    """Return the names that a block assigns, deletes or imports, and all names that it uses."""
+    """Return two lists: the names that a block assigns, deletes or imports, and all names that the block uses."""
     source = ast.unparse(ast.fix_missing_locations(function))
     [inner] = symtable.symtable(source, f"<block {name}>", "exec").get_children()
     symbols = [symbol for symbol in inner.get_symbols() if not symbol.is_parameter()]

@@ -1,4 +1,7 @@
-"""A loop that runs sessions until a verdict, a number of sessions or a time limit is reached, and its status line."""
+"""A loop that runs sessions until a verdict, a number of sessions or a time limit is reached, with a status line.
+
+Each session measures every target in a fresh process.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tinybench.shell.gate_targets import Target
 from tinybench.shell.progress_bar import Progress
 from tinybench.shell.side_processes import Measured, command_session, process_session
 
-SHARE, LONGEST = 1 / 100, 1 / 12  # parts of the whole time: for a session's rounds, and for a session
+SHARE, LONGEST = 1 / 100, 1 / 12  # of the total time: for the rounds of a session, and at most for a session
 
 
 @contextmanager
@@ -45,9 +48,9 @@ def run_sessions(
     sessions: int | None = None,
     decided: Callable[[], str] = str,
 ) -> None:
-    """Add sessions to `measured` until `decided` returns a verdict, there are `sessions`, or the time is up.
+    """Run sessions and add them to `measured` until `decided` returns a verdict, `sessions` have run, or time is up.
 
-    Raise TimeoutError if a side hangs, and ValueError if a side fails. Completed rounds stay in `measured`.
+    Raise TimeoutError if a target hangs, and ValueError if a target fails. Completed rounds stay in `measured`.
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}; it must be positive, such as 60")

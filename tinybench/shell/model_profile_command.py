@@ -14,14 +14,21 @@ from tinybench.shell.options import FILE, THREADS, Command
 @click.argument("model", type=FILE, metavar="MODEL.onnx")
 @click.option("--batch", type=click.IntRange(min=1), default=1, help="Rows of random numbers per call.")
 @THREADS
-@click.option("--seconds", type=click.FloatRange(min=0.5), default=4.0, help="Seconds to measure the machine's roofs.")
-@click.option("--figure", type=FILE, metavar="FILE", help="Draw the operators under the roofs, .svg or .png.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.5), default=4.0, help="Seconds for measuring the machine's limits."
+)
+@click.option(
+    "--figure",
+    type=FILE,
+    metavar="FILE",
+    help="Draw the operators and the machine's limits (a roofline plot), .svg or .png.",
+)
 def profile_model(model: Path, batch: int, threads: int, seconds: float, figure: Path | None) -> int:
     """Show where the time of an ONNX model goes.
 
-    The command measures how much this machine can compute and move per second at most (its roofs). It counts the
-    operations and bytes of every operator as it ran, and shows whether computing, memory or neither limits the
-    operator.
+    The command measures how many operations and bytes per second this machine achieves at most (its roofs). It then
+    counts the operations and bytes of every operator in a run of the model, and shows whether computation, memory or
+    neither limits the operator.
     """
     from tinybench.onnx import OnnxModel
     from tinybench.tools.roofline.batch_sizes import model_input, roofs_for
@@ -40,6 +47,6 @@ def profile_model(model: Path, batch: int, threads: int, seconds: float, figure:
 
 
 def run_for(model: str, arguments: Sequence[str]) -> int:
-    """Run `profile_model` with a model and the arguments that follow it, and return the exit code."""
+    """Run `profile_model` on a model with further arguments, and return the exit code."""
     with profile_model.make_context("tinybench profile", [model, *arguments]) as context:
         return int(profile_model.invoke(context))

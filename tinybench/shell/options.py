@@ -119,7 +119,7 @@ def size(text: str) -> int:
 
 
 def stalls(text: str) -> tuple[float, float]:
-    """Read a stall, such as 1s/10s, and return its length and its period in seconds."""
+    """Read a stall, such as 1s/10s for 1 s in every 10 s, and return its length and its period in seconds."""
     stall, _, every = text.partition("/")
     pair = some_time(stall), some_time(every) if every else 0.0
     if not pair[0] < pair[1]:
@@ -156,11 +156,13 @@ MEASURING = [
 GATING = [
     click.option("--max-slowdown", type=share, default="5%", help="Largest slowdown allowed, such as 5% or 0.05."),
     click.option("--model", help="The model, if a file holds several."),
-    click.option("--allow", multiple=True, metavar="NAME...", help="Conditions that may differ."),
+    click.option("--allow", multiple=True, metavar="NAME...", help="Conditions that may differ between the files."),
     click.option("--run", is_flag=True, help="Measure now; OLD and NEW are commands, models, functions or commits."),
-    click.option("--call", metavar="TARGET", help="What to run in two commits: function, model or command."),
-    click.option("--beside", metavar="COMMIT", help="With --call: a third commit, as baseline for `history add`."),
-    click.option("--data", type=FILE, metavar="FILE", help="Input of models; a function must then return a model."),
+    click.option("--call", metavar="TARGET", help="The function, model or command to run in both commits."),
+    click.option("--beside", metavar="COMMIT", help="With --call: a third commit, the baseline for `history add`."),
+    click.option(
+        "--data", type=FILE, metavar="FILE", help="Input of models; module:function must then return a model."
+    ),
     BATCH,
     THREADS,
     click.option("--seconds", default=60.0, help="Longest time to measure."),
@@ -178,9 +180,17 @@ GATING = [
 ROWS = "rows to send in turn, .npy or .npz with X; without it random ones, as the server's /health asks for"
 LOADING = [
     click.option("--rate", default=100.0, help="Requests per second, sent whether or not earlier ones were answered."),
-    click.option("--seconds", default=20.0, help="How many seconds to send."),
-    click.option("--scenario", default="poisson", metavar="NAME", help="When requests are due; ? lists all names."),
-    click.option("--closed", "users", type=int, metavar="USERS", help="Instead of a rate: users who wait for answers."),
+    click.option("--seconds", default=20.0, help="Number of seconds during which requests are sent."),
+    click.option(
+        "--scenario", default="poisson", metavar="NAME", help="Name of the arrival pattern; ? lists all names."
+    ),
+    click.option(
+        "--closed",
+        "users",
+        type=int,
+        metavar="USERS",
+        help="Simulate this number of users, who wait for each answer, instead of a fixed rate.",
+    ),
     click.option(
         "--think",
         type=duration,
@@ -189,10 +199,12 @@ LOADING = [
         help="With --closed: time from an answer to the next request.",
     ),
     click.option("--data", type=FILE, metavar="FILE", help=f"File of {ROWS}."),
-    click.option("--bound", type=duration, default="50ms", metavar="TIME", help="Answers within this time are good."),
-    click.option("--seed", default=0, help="Seed of the arrivals and of random rows."),
+    click.option(
+        "--bound", type=duration, default="50ms", metavar="TIME", help="Answers within this time count as goodput."
+    ),
+    click.option("--seed", default=0, help="Random seed for the arrival times and the random rows."),
     click.option("--timeout", type=duration, default="10s", metavar="TIME", help="Longest wait for an answer."),
-    click.option("--connections", default=1024, help="Most connections to keep open."),
+    click.option("--connections", default=1024, help="Maximum number of open connections."),
     click.option("--save", type=FILE, metavar="FILE", help="Write one row per request as CSV."),
     FORMAT,
 ]
@@ -209,7 +221,7 @@ def given(context: click.Context) -> dict[str, str]:
 
 
 def refuse_given(names: Collection[str], condition: str) -> None:
-    """Raise UsageError if a named parameter is on the command line, where it would have no effect."""
+    """Raise UsageError if a parameter in `names` was given on the command line, because it would have no effect."""
     if wrong := [option for name, option in given(click.get_current_context()).items() if name in names]:
         raise click.UsageError(f"{', '.join(sorted(wrong))}: only {condition}")
 
@@ -221,7 +233,7 @@ def refuse_threads(models: Iterable[str]) -> None:
 
 
 def check_gating(run: bool, targets: Collection[str], data: Path | None, call: str | None) -> None:
-    """Raise UsageError for options that the gate would ignore: those for files with --run, and vice versa."""
+    """Raise UsageError for options that the gate would ignore: options for result files with --run, and vice versa."""
     if not run:
         refuse_given({"call", "beside", "data", "batch", "threads", "seconds", "seed", "save"}, "with --run")
         return
@@ -234,7 +246,7 @@ def check_gating(run: bool, targets: Collection[str], data: Path | None, call: s
 
 
 def check_loading(closed: bool, data: Path | None) -> None:
-    """Raise UsageError for options of an open loop in a closed loop, and vice versa."""
+    """Raise UsageError for options of an open loop (fixed rate) in a closed loop (waiting users), and vice versa."""
     if not closed:
         refuse_given({"think"}, "with --closed")
         return

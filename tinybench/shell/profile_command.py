@@ -37,8 +37,8 @@ FOLDER: dict[str, Saver] = {
 PROFILING = [
     click.option("-m", "--module", is_flag=True, help="SCRIPT is the name of a module, as for python -m."),
     click.option("--interval", type=some_time, default="10ms", metavar="TIME", help="Average time between samples."),
-    click.option("--out", type=FILE, metavar="FOLDER", help="Write all kinds of files here, and the table as CSV."),
-    click.option("--flame", type=FILE, metavar="FILE", help="Write a flame graph, .html with its table, or .svg."),
+    click.option("--out", type=FILE, metavar="FOLDER", help="Write the profile in every format, and the table as CSV."),
+    click.option("--flame", type=FILE, metavar="FILE", help="Write a flame graph: .svg, or .html with the table."),
     click.option("--speedscope", type=FILE, metavar="FILE", help="Write a profile for https://www.speedscope.app."),
     click.option("--perfetto", type=FILE, metavar="FILE", help="Write a profile for https://ui.perfetto.dev."),
 ]
@@ -46,7 +46,7 @@ PROFILING = [
 
 @dataclass
 class ScriptRun:
-    """The record of a script's process: its exit code, its samples, and facts such as how it ended."""
+    """The record of a script's process: its exit code, its samples, and metadata such as how the script ended."""
 
     code: int
     samples: list[Sample] = field(default_factory=list)
@@ -74,7 +74,10 @@ class ScriptRun:
 
 
 class ScriptCommand(Command):
-    """A command that passes arguments to a script. Among these, its own options are refused except after ``--``."""
+    """A command that passes arguments to a script.
+
+    If an option of the command itself is among these arguments, it is refused unless it follows ``--``.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments. Raise UsageError for an option of this command among the arguments of the script."""
@@ -130,9 +133,9 @@ def profile_script(
 ) -> int:
     """Show where the time of a Python script goes.
 
-    The command runs the script as `python SCRIPT ARGS…` would, and samples its main thread, waiting included. The table
-    goes to standard error, so that the script's own output stays as it is. The exit code is that of the script. Options
-    of this command come before SCRIPT. After --, all arguments go to the script.
+    The command runs the script as `python SCRIPT ARGS…` would, and samples its main thread, even while this thread
+    waits. The table goes to standard error, so that the script's own output is unchanged. The exit code is that of the
+    script. Options of this command come before SCRIPT. After --, all arguments go to the script.
 
     For an ONNX model in place of the script, see `tinybench profile model.onnx --help`.
     """
@@ -162,7 +165,7 @@ def profile_script(
 
 
 def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver]:
-    """Return the output files with their writers. If a folder is missing, raise before the script runs."""
+    """Return the output files with the functions that write them. Raise FileNotFoundError if a folder is missing."""
     savers: dict[str, Saver] = {"flame": save_flame, "speedscope": save_speedscope, "perfetto": save_perfetto}
     wanted = {file: savers[name] for name, file in files.items() if file is not None}
     if out is not None:
@@ -175,7 +178,7 @@ def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver
 
 
 def look_at(words: Sequence[str], module: bool, interval: float) -> ScriptRun:
-    """Run a script in a subprocess that samples it, and return the record."""
+    """Run a script in a subprocess that samples the script, and return the record."""
     handle, name = tempfile.mkstemp(prefix="tinybench-profile-", suffix=".jsonl")
     os.close(handle)
     file = Path(name)

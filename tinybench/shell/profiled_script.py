@@ -1,7 +1,7 @@
 """The process in which `tinybench profile` runs a script as Python itself would, and samples it.
 
-Each sample is written to a file at once, as a line of JSON, so that it is kept however the process ends. This file is
-run as a script. It imports little, so that the profiled script itself loads the modules that it imports.
+Each sample is written to a file at once, as a line of JSON, so that the sample is kept however the process ends. This
+module is run as a script. It imports few modules, so that the profiled script itself loads the modules that it needs.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ OURS = {__file__, runpy.__file__, "<frozen runpy>"}
 
 
 class Recorder:
-    """A writer of samples, ``[start, seconds, number of the stack]``. A new stack is written before its sample."""
+    """A writer of samples as ``[start, seconds, stack number]``. It writes each stack before its first sample."""
 
     def __init__(self, file: int, ticks: Ticks) -> None:
         self.file, self.clock, self.last = file, ticks.clock, 0.0
-        self.stacks: dict[tuple[int, ...], int] = {}  # by the ids of their code (fast); -1: no frame of the script
+        self.stacks: dict[tuple[int, ...], int] = {}  # stack numbers by ids of code objects; -1: no script frame
         self.codes: list[CodeType] = []  # kept alive, so that no id is reused
         self.told = 0
         self.process, self.began, self.forks = os.getpid(), time.perf_counter(), 0
@@ -73,7 +73,7 @@ class Recorder:
             os.write(self.file, f"{json.dumps(line)}\n".encode())
 
     def end(self, how: str) -> None:
-        """Write how the script ended, its run time, and the numbers of its forks and threads."""
+        """Write how the script ended, its run time, and the numbers of its forks and additional threads."""
         about = {"ended": how, "seconds": time.perf_counter() - self.began}
         self.write(about | {"forks": self.forks, "threads": self.threads - 2})
 
@@ -113,7 +113,7 @@ def exit_code(asked: Any) -> int:
 
 
 def run_profiled(words: list[str]) -> int:
-    """Run the script or module, write how it ended, and return the exit code that Python would return."""
+    """Run and sample a script or module, write how it ended, and return the exit code that Python would return."""
     file, interval, module = words[:3]
     ticks = Ticks(float(interval))
     recorder = Recorder(os.open(file, os.O_WRONLY | os.O_APPEND), ticks)
@@ -138,7 +138,7 @@ def run_profiled(words: list[str]) -> int:
 
 
 def _telling(recorder: Recorder, replace: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an ``os.exec…`` that records the call and cancels the alarm, which the new program would inherit."""
+    """Wrap an ``os.exec…`` to record the call and cancel the sampling timer, which the new program would inherit."""
 
     def tell(path: Any, *rest: Any) -> Any:
         if os.getpid() == recorder.process:

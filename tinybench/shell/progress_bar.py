@@ -20,7 +20,7 @@ BAR = "{percentage:3.0f}%|{bar}| {n:.0f} of {total:.3g} s{postfix}"
 class Progress:
     """A display of how much of `seconds` has passed, with a text such as ``"12 rounds"``.
 
-    Called with an iterable of rounds, it yields them and updates the display between them.
+    If called with an iterable of rounds, the display yields the rounds and is updated after each round.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Progress:
             self.bar.close()
 
     def __call__(self, rounds: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rounds, and show their number."""
+        """Yield the rounds, and show how many are complete."""
         for number, order in enumerate(rounds):
             yield order
             self.show(number_of(number + 1, "round"))
 
     def show(self, text: str) -> None:
-        """Show the time and a text, unless the display was updated a moment ago."""
+        """Show the elapsed time and a text, unless the display was updated a moment ago."""
         now = self.clock()
         if self.seconds <= LEAST_SECONDS or now - self.shown < (5.0 if self.bar is None else 0.2):
             return

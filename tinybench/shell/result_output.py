@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def rescued(save: Path | None, form: str) -> Iterator[None]:
-    """Print and write the complete rounds attached to an error or Ctrl-C in the block, then raise it again."""
+    """If an error or Ctrl-C in the block has complete rounds attached, print and save them, then raise it again."""
     try:
         yield
     except BaseException as error:
@@ -33,7 +33,7 @@ def rescued(save: Path | None, form: str) -> Iterator[None]:
 def finish(
     results: dict[str, BenchmarkResult], table: Table, form: str, save: Path | None, rescue: bool = False
 ) -> str:
-    """Write and print results. If `save` cannot be written, print where the results are; return the error as text."""
+    """Write and print results. If `save` cannot be written, print where the results are. Return the error."""
     file, problem = keep(results, save, rescue)
     print_results(results, table, form)
     if problem and file is None and form != "json":
@@ -49,7 +49,7 @@ def finish(
 
 
 def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) -> None:
-    """Print results as JSON, Markdown or CSV, or else as a table whose caption names the system."""
+    """Print results as JSON, or as a table in text, Markdown or CSV with a caption that names the system."""
     if form == "json":
         print(json.dumps({name: result.to_dict() for name, result in results.items()}))
         return
@@ -60,7 +60,7 @@ def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) 
 
 
 def print_decisions(results: Mapping[str, Mapping[str, BenchmarkResult]], requirements: Requirements) -> None:
-    """Print for each model whether it may be shipped, decided by the intervals of its results."""
+    """Print whether each model may be shipped, as decided from the confidence intervals of its results."""
     try:
         from tinybench.production import may_ship
     except ImportError:  # module 16 is not built yet

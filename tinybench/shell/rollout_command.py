@@ -34,31 +34,46 @@ ROLLING = [
     click.option("--rate", default=200.0, help="Requests per second from all users."),
     click.option("--users", type=click.IntRange(min=100), default=20_000, help="Number of users."),
     click.option(
-        "--bound", type=some_time, default="50ms", metavar="TIME", help="A latency rise by a fifth of this is harm."
+        "--bound",
+        type=some_time,
+        default="50ms",
+        metavar="TIME",
+        help="Latency bound; a rise by a fifth of it is harm.",
     ),
-    click.option("--mirrored", type=share, default="40%", help="Share of requests that go to both versions."),
+    click.option("--mirrored", type=share, default="40%", help="Fraction of requests that go to both versions."),
     click.option(
         "--allowed",
         type=share_or_all,
         default="1%",
-        help="Without labels, the share of answers that may differ; 100% allows any difference.",
+        help="Without labels: the fraction of answers that may differ; 100% allows any difference.",
     ),
     click.option("--every", type=some_time, default="500ms", metavar="TIME", help="Time between polls."),
     click.option(
-        "--patience", type=click.IntRange(min=1), default=20, help="Polls without new readings until a rollback."
+        "--patience",
+        type=click.IntRange(min=1),
+        default=20,
+        help="Roll back after this number of polls without new readings.",
     ),
-    click.option("--longest", type=some_time, default="1min", metavar="TIME", help="A longer stage is rolled back."),
+    click.option(
+        "--longest",
+        type=some_time,
+        default="1min",
+        metavar="TIME",
+        help="Longest time for a stage; after it, roll back.",
+    ),
     click.option(
         "--label-delay", type=duration, default="1s", metavar="TIME", help="Time from an answer to its label."
     ),
     click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=f"Make the new version {FAULTS}."),
-    click.option("--seed", default=0, help="Seed of arrivals, users and their order."),
+    click.option("--seed", default=0, help="Random seed for arrivals, users and their order."),
     click.option(
-        "--prometheus/--no-prometheus", default=None, help="Read the servers by Prometheus [default: if installed]."
+        "--prometheus/--no-prometheus",
+        default=None,
+        help="Read the servers' metrics through Prometheus [default: if installed].",
     ),
     click.option("--journal", type=FILE, metavar="FILE", help="Record every poll as a line of JSON."),
     click.option(
-        "--resume", is_flag=True, help="Resume the unfinished rollout in the journal; else it is rolled back."
+        "--resume", is_flag=True, help="Resume the unfinished rollout in the journal; otherwise it is rolled back."
     ),
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON at the end, and nothing before."),
 ]
@@ -73,14 +88,15 @@ def rollout(
 ) -> int:
     """Roll out a new .onnx model alongside an old one.
 
-    The command starts two servers on this machine, and a Prometheus that reads both. Simulated users send requests. The
-    new version serves 5, 20, 50, then 100 % of the users, and a part of all requests goes to both versions. Each poll
-    prints a line with the events of each metric: those of the new version, and those of both. Evidence of harm rolls
-    back the new version. The evidence remains valid however often it is checked: an equal version is rolled back with a
-    probability of at most 4 %.
+    The command starts two servers on this machine, and a Prometheus server that reads the metrics of both. Simulated
+    users send requests. The new version serves 5, 20, 50, then 100 % of the users, and a part of all requests goes to
+    both versions. After each poll, a line shows for each metric the number of events in the new version and in both
+    versions together. If there is evidence of harm, the new version is rolled back. The evidence remains valid however
+    often it is checked: a new version that is as good as the old one is rolled back with a probability of at most 4 %.
 
-    Labels decide whether answers are better or worse. Give them in --data, an .npz with X and y. Without labels, a new
-    version whose answers differ in more than --allowed is not promoted, because nobody can tell which are right.
+    Labels decide whether answers are better or worse. Give the labels in --data, an .npz with X and y. Without labels,
+    a new version is not promoted if more than --allowed of its answers differ from those of the old version, because it
+    is unknown which answers are right.
 
     Exit code 0: promoted; 1: rolled back for harm; 2: rolled back without proof of harm; 3: wrong input.
     """

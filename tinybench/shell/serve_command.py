@@ -25,7 +25,7 @@ FAULTS = "go wrong by order: slow:20ms, wrong:10%, crash:5% of the rows, drift:2
 
 
 def fault(text: str) -> str:
-    """Check that a fault can be parsed, and return its text, which the workers parse again."""
+    """Check that the text describing a deliberate fault can be parsed. Return the text; the workers parse it again."""
     if text:
         from tinybench.tools.serving.faults import parse_fault
 
@@ -39,22 +39,31 @@ def fault(text: str) -> str:
 SERVING = [
     click.option("--host", default="127.0.0.1", help="Address; 0.0.0.0 also serves other machines."),
     click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port; 0 takes a free one."),
-    click.option("--workers", type=POSITIVE, default=1, help="Processes with the model."),
+    click.option("--workers", type=POSITIVE, default=1, help="Number of processes that run the model."),
     THREADS,
-    click.option("--max-batch", type=POSITIVE, default=8, help="Most requests in one call of the model."),
-    click.option("--max-wait", type=duration, default="2ms", help="Longest wait of a request for others."),
+    click.option("--max-batch", type=POSITIVE, default=8, help="Maximum number of requests in one call of the model."),
     click.option(
-        "--max-queue", type=POSITIVE, default=1000, help="Most requests that may wait; others are refused (503)."
+        "--max-wait", type=duration, default="2ms", help="Longest time that a request waits for others in its batch."
+    ),
+    click.option(
+        "--max-queue", type=POSITIVE, default=1000, help="Maximum number of waiting requests; others are refused (503)."
     ),
     click.option("--timeout", type=some_time, default="10s", help="Longest time for a request, from start to end."),
     click.option("--max-body", type=size, default="1MB", help="Largest size of a request."),
-    click.option("--stall", type=stalls, metavar="TIME/EVERY", help="Stall on purpose, such as 1s/10s."),
+    click.option(
+        "--stall", type=stalls, metavar="TIME/EVERY", help="Stall on purpose: 1s/10s means 1 s in every 10 s."
+    ),
     click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=f"Make the server {FAULTS}."),
     click.option(
-        "--reference", type=FILE, metavar="FILE", help="Rows the model was tested on; /metrics then reports drift."
+        "--reference",
+        type=FILE,
+        metavar="FILE",
+        help="Rows on which the model was tested; /metrics then reports drift from them.",
     ),
-    click.option("--detector", default="conformal", metavar="NAME", help="Detector of drift; ? lists all names."),
-    click.option("--trace", type=FILE, metavar="FILE", help="Write the server's own times of each request as CSV."),
+    click.option("--detector", default="conformal", metavar="NAME", help="Name of the drift detector; ? lists all."),
+    click.option(
+        "--trace", type=FILE, metavar="FILE", help="Write the server's own timestamps of each request as CSV."
+    ),
 ]
 
 
@@ -64,8 +73,8 @@ SERVING = [
 def serve_model(model: str, threads: int, **how: Any) -> int:
     """Serve an .onnx model over HTTP.
 
-    POST /predict takes {"inputs": [row, …]} and answers {"outputs": [row, …]}. GET /health and GET /metrics are for
-    the operators. After Ctrl-C or SIGTERM, the server finishes the requests that it has accepted, then stops.
+    POST /predict takes {"inputs": [row, …]} and returns {"outputs": [row, …]}. GET /health and GET /metrics are for
+    monitoring. After Ctrl-C or SIGTERM, the server finishes the requests that it has accepted, then stops.
     """
     if not model.endswith(".onnx"):
         raise ValueError(f"{model!r} is no .onnx file; serve takes nothing else")

@@ -1,8 +1,8 @@
-"""The fresh process of one side: it loads one call, warms it up, and times blocks of calls on request.
+"""A fresh process for one side of a comparison: it loads one call, warms it up, and times blocks of calls on request.
 
-The parent process sends lines of JSON to standard input and reads one answer to each. This file is run as a script. It
-imports only the standard library, so that the process contains the measured code and its imports and nothing else. Only
-for models and data does it use the package.
+The parent process sends requests to standard input, each a line of JSON, and reads one line in answer to each. This
+module is run as a script. It imports only the standard library, so that the process contains nothing but the measured
+code and its imports. Only models and data are loaded by means of the tinybench package.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ Step = Callable[[], Any]
 
 
 class ProcessorWait:
-    """The time in s that a thread, by default this one, was ready but waited for a processor; 0 if unknown.
+    """A reader of the time that a thread, by default this one, was ready to run but waited for a processor.
 
-    On a busy machine a call of 5 ms may wait for 4, 8 or 12 ms; the wait does not depend on the length of the call. The
-    time without the wait is the call's time on an idle machine, sleep and disk included. The format of the kernel's
-    file is described in Linux, Documentation/scheduler/sched-stats.
+    Times are in s, and 0 if unknown. On a busy machine a call of 5 ms may wait for 4, 8 or 12 ms; the wait does not
+    depend on the length of the call. If this wait is subtracted, the rest is the call's time on an idle machine,
+    including sleep and disk access. The format of the kernel's file is described in Linux,
+    Documentation/scheduler/sched-stats.
     """
 
     def __init__(self, of: str = "thread-self") -> None:
@@ -44,7 +45,7 @@ class ProcessorWait:
             self.file = -1
 
     def __call__(self) -> float:
-        """Return the wait so far, in s."""
+        """Return the total wait so far, in s."""
         return self._told(1)
 
     def ran(self) -> float:
@@ -61,7 +62,7 @@ class ProcessorWait:
 
 
 def find_function(spec: str) -> Any:
-    """Return the function that ``module:function`` names. If there is none, raise LookupError with similar names."""
+    """Return the function that ``module:function`` names. If it is missing, raise LookupError with similar names."""
     module, _, names = spec.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -102,7 +103,7 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
 
 
 def refuse_unfinished(answer: Any) -> None:
-    """Raise TypeError if a call returns an awaitable or a generator, because its work is not done then."""
+    """Raise TypeError if a call returned an awaitable or a generator, because the work is then not done yet."""
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
@@ -112,7 +113,7 @@ def refuse_unfinished(answer: Any) -> None:
 
 
 def own_files(root: str) -> dict[str, str]:
-    """Return the digests of the Python files below a folder that this process has loaded, by relative path."""
+    """Return the digests of all Python files that this process has loaded from below a folder, by relative path."""
     found = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -122,7 +123,7 @@ def own_files(root: str) -> dict[str, str]:
 
 
 class SideWorker:
-    """The requests that the parent process may send, one method each."""
+    """A handler of the parent process's requests, with one method for each kind of request."""
 
     def __init__(self) -> None:
         self.step: Step = lambda: None
@@ -131,7 +132,7 @@ class SideWorker:
         self.wait = ProcessorWait()
 
     def load(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Load the call. Return notes on its input and conditions, and the file of its module."""
+        """Load the call to measure. Return notes on its input and conditions, and the file of its module."""
         sys.path[:0] = task["paths"]
         self.root = task["root"]
         self.step, about, self.unchanged = load_step(task)
@@ -139,7 +140,10 @@ class SideWorker:
         return {"about": about | {"gc_enabled": gc.isenabled(), "clock": CLOCKS[self.wait.file >= 0]}, "home": home}
 
     def warm(self, seconds: float) -> dict[str, Any]:
-        """Call for `seconds`, at least once. Return the last time per call, the busy share, and the loaded files."""
+        """Repeat the call for `seconds`, at least once.
+
+        Return the latest time per call, the fraction of time spent computing, and the digests of the loaded files.
+        """
         began, worked, waited, calls = time.perf_counter(), time.process_time(), self.wait(), 1
         refuse_unfinished(self.step())
         per_call = time.perf_counter() - began
@@ -159,11 +163,11 @@ class SideWorker:
         return median([self._timed(loops) for _ in repeat(None, count)])
 
     def conditions(self) -> dict[str, str]:
-        """Return the kernels and environment variables of this process's numerical libraries, or {} if unknown."""
+        """Return the compute kernels and environment variables of this process's numerical libraries, {} if unknown."""
         sys.path.insert(0, PACKAGE)
         try:
             return importlib.import_module("tinybench.support.rounds.machine_state").library_conditions()  # type: ignore[no-any-return]
-        except (ImportError, AttributeError):  # the measured package is another version of this one
+        except (ImportError, AttributeError):  # another version of tinybench is measured
             return {}
         finally:
             sys.path.remove(PACKAGE)

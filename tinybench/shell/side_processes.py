@@ -1,4 +1,7 @@
-"""Sessions in which each side runs in a fresh process; the sides time blocks of calls in turn, in random order."""
+"""Sessions that measure the sides of a comparison, such as old and new code, each in a fresh process.
+
+Within a session, the processes time blocks of calls in turn, in random order. A side that is a command runs once.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,15 @@ WORKER = Path(__file__).with_name("side_process.py")
 
 
 class SideError(ValueError):
-    """An error for a side that raised, exited or was refused."""
+    """An error for a side that raised an exception, exited, or cannot be measured."""
 
 
 @dataclass
 class Measured:
-    """The measurements of all sessions: for each side one value in s per round; for each round its session's number."""
+    """The measurements of all sessions.
+
+    `values` holds the times in s of each side, one per round, and `sessions` the number of each round's session.
+    """
 
     values: dict[str, list[float]]
     sessions: list[int] = field(default_factory=list)
@@ -49,7 +55,7 @@ class Measured:
         return len(set(self.sessions))
 
     def add(self, session: int, row: Mapping[str, float]) -> None:
-        """Add one complete round."""
+        """Add one complete round, with a time for each side."""
         for name, value in row.items():
             self.values[name].append(value)
         self.sessions.append(session)
@@ -83,7 +89,7 @@ class Measured:
 
 
 class SideProcess:
-    """A fresh process that runs the calls of one side."""
+    """A fresh process that runs the calls of one side of a comparison."""
 
     def __init__(self, name: str, target: Target) -> None:
         self.name = name if name == target.label else f"{name} ({target.label})"
@@ -98,7 +104,7 @@ class SideProcess:
             self.child.send([question, arguments])
 
     def receive(self) -> Any:
-        """Wait for an answer and return it. Raise SideError if the side failed, TimeoutError if it was killed."""
+        """Wait for an answer and return it. Raise SideError if the call failed, TimeoutError if it took too long."""
         with self._named_errors():
             answer = json.loads(self.child.receive())
         if "error" in answer:
@@ -121,7 +127,10 @@ class SideProcess:
 
 
 def share_plan(per_call: Mapping[str, float]) -> dict[str, tuple[int, int, int]]:
-    """Return each side's loops, measurements and untimed calls per block; about equally fast sides share one plan."""
+    """Return the plan of a block for each side: calls per timing, number of timings, and untimed calls before them.
+
+    A side that is less than 4 times as fast as the slowest side has the same plan as the slowest.
+    """
     slowest = max(per_call.values())
 
     def plan(seconds: float) -> tuple[int, int, int]:
@@ -145,8 +154,8 @@ def process_session(
 ) -> None:
     """Measure all sides in fresh processes that exist at the same time. Add each complete round to `measured`.
 
-    The rounds last for `seconds`, or as long as the start took if that was longer. Start and rounds together take at
-    most `longest` and end before the deadline, but there is at least one round.
+    The rounds last for `seconds`, or as long as start-up and warm-up if these took longer. Start-up, warm-up and rounds
+    together take at most `longest` and end before the deadline, but there is at least one round.
     """
     began = time.monotonic()
     order = rng.sample(list(targets), len(targets))
@@ -181,7 +190,7 @@ def process_session(
 
 
 def check_home(home: str | None, side: SideProcess) -> None:
-    """Raise SideError if the function of a commit comes from elsewhere, such as an installed package."""
+    """Raise SideError if a function was loaded from outside its commit, such as from an installed package."""
     if side.target.commit and home and not Path(home).resolve().is_relative_to(side.target.root):
         raise SideError(
             f"{side.name} comes from {home}, which does not belong to the commit; "
@@ -198,9 +207,9 @@ def command_session(
 
 
 def run_command(name: str, target: Target, kill_at: float) -> float:
-    """Return the seconds from the start of a command to its exit, without its wait for a processor.
+    """Return the seconds from the start of a command to its exit, minus the time it waited for a processor.
 
-    Raise SideError unless it exits with 0, and TimeoutError if it still runs at `kill_at`.
+    Raise SideError unless the command exits with 0, and TimeoutError if it is still running at `kill_at`.
     """
     label = f"{name} ({target.label})"
     with ChildProcess(
@@ -217,9 +226,10 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
 
 
 def ended(process: subprocess.Popen[Any], start: float) -> float:
-    """Wait for a process. Return its end time minus the time that it and this thread waited for a processor.
+    """Wait for a process to end. Return its end time minus the waits of the process and of this thread for a processor.
 
-    A wait of both at once is subtracted twice, but the result is never less than `start` plus the time that it ran.
+    If both waited at once, this time is subtracted twice, but the result is never less than `start` plus the time that
+    the process ran.
     """
     if not hasattr(os, "waitid"):
         process.wait()

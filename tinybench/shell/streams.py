@@ -8,7 +8,7 @@ import sys
 
 
 def escape_unprintable() -> None:
-    r"""Print an escape for a character that a standard stream cannot encode: ``\u2212`` for a minus sign in ASCII."""
+    r"""Make standard output and error escape characters that they cannot encode, such as ``\u2212`` for a minus."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             stream.reconfigure(errors="backslashreplace")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def requirements_of(file: Path | None) -> Requirements | None:
-    """Return the requirements in a YAML file, or in the argument itself if there is no such file."""
+    """Return the requirements from a YAML file. If there is no such file, parse the argument itself as YAML."""
     from tinybench.pareto import Requirements
 
     return Requirements.from_yaml(file if file.exists() else str(file)) if file else None  # the text itself may be YAML
@@ -31,7 +31,13 @@ def requirements_of(file: Path | None) -> Requirements | None:
 @click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="Rows per call.")
 @click.option("--rounds", default=30, help="Rounds for each batch size.")
 @click.option("--threads", default=1, help="Threads of every engine.")
-@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="Such as NumPy 'INT8*'; * for all.")
+@click.option(
+    "--variants",
+    multiple=True,
+    default=("*",),
+    metavar="NAME...",
+    help="Names or patterns of the variants to measure, such as NumPy 'INT8*'.",
+)
 @REQUIREMENTS
 def study(
     model: str | None, data: Path | None, out: Path, batches: Sequence[int], limits: Path | None, **how: Any
@@ -39,9 +45,10 @@ def study(
     """Check whether INT8 pays for a classifier on this machine.
 
     The study takes one fitted scikit-learn classifier (by default a network on handwritten digits). It measures the
-    classifier as it is, in NumPy, in ONNX FP32 (at each level of graph optimisation), FP16 and INT8 (dynamic, static,
-    per channel), every gain with its interval. It writes report.html, a page to hand to a colleague, and all numbers as
-    hardware_tradeoffs.csv, …_rounds.csv and …_summary.json. The measurements before Ctrl-C or an error are kept.
+    classifier as it is, in NumPy, and in ONNX as FP32 (at each level of graph optimisation), FP16 and INT8 (dynamic,
+    static, per channel). Each gain is reported with its confidence interval. The study writes report.html, a page to
+    share, and all numbers as hardware_tradeoffs.csv, …_rounds.csv and …_summary.json. Measurements made before Ctrl-C
+    or an error are kept.
     """
     from tinybench.shell.study_page import write_page
     from tinybench.support.basics.array_files import load_labelled

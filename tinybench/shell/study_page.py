@@ -1,4 +1,4 @@
-"""A trade-off study as one page to hand to a colleague."""
+"""A trade-off study as one HTML page to share."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tinybench.support.rounds.machine_state import disturbed, machine_warnings
 
 __all__ = ["comparison_table", "measure_for", "measure_one", "tail_table"]
 
-MOST_ROUNDS = 20_000  # more only fill memory: the interval is already far narrower than the machine's disturbances
+MOST_ROUNDS = 20_000  # more only fill memory: the machine's disturbances are already far wider than the interval
 SHORTEST = 10e-6  # s; no measurement takes less
 
 
@@ -49,10 +49,11 @@ def measure_for(
 def measure_one(
     name: str, model: Any, inputs: Any, seconds: float, *, mode: str = "as_served", seed: int | None = None
 ) -> tuple[BenchmarkResult, BenchmarkResult]:
-    """Return the rounds of a session and the single calls of a model, measured within `seconds`.
+    """Measure a model for `seconds`. Return the rounds of a session, and single calls, as two results.
 
-    If the model is so slow that 10 rounds of three calls do not fit, all calls are single calls, and these also replace
-    the rounds. If an exception ends the measurement, its attribute ``results`` holds the measurements so far.
+    If the model is so slow that 10 rounds of three calls do not fit, only single calls are measured, and they take the
+    place of the rounds too. If an exception ends the measurement, its attribute ``results`` holds the measurements so
+    far.
     """
     began = time.perf_counter()
     calls = measure_for({name: model}, inputs, seconds / 3, mode=mode, seed=seed)[name]
@@ -70,7 +71,7 @@ def measure_one(
 
 
 def _more_calls(calls: BenchmarkResult, model: Any, inputs: Any, seconds: float, seed: int | None) -> BenchmarkResult:
-    """Return the calls, with further ones that fit into `seconds`. The model is warm already."""
+    """Return `calls` followed by as many further calls as fit into `seconds`. The model is already warm."""
     values = list(calls.values)
     if seconds > calls.median:
         models, most = {"": model}, math.ceil(seconds / calls.median)
@@ -81,9 +82,9 @@ def _more_calls(calls: BenchmarkResult, model: Any, inputs: Any, seconds: float,
 
 
 def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0, what: str = "model") -> Table:
-    """Return a table that compares each model with the first: median, speed, p-value (Holm) and verdict.
+    """Return a table that compares each model with the first: median, speed, p-value (Holm-corrected), verdict.
 
-    The results must come from common rounds. A relative change up to `margin` does not matter.
+    The results must come from common rounds. A relative change up to `margin` counts as negligible.
     """
     (baseline_name, baseline), *others = results.items()
     factor, unit = scale_unit(min(result.median for result in results.values()), "s")
@@ -163,7 +164,7 @@ def _row(result: BenchmarkResult, factor: float, unit: str, comparison: Comparis
 
 
 def speed_text(comparison: Comparison) -> str:
-    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first model is slower."""
+    """Return the speed relative to the baseline: ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (…)``."""
     (low, high), slower = comparison.ratio_ci, comparison.ratio > 1
     value, ends = (
         (comparison.ratio, (low, high)) if slower else (1 / comparison.ratio, (1 / high, 1 / max(low, 1e-300)))

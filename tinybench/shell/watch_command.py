@@ -1,4 +1,4 @@
-"""The `tinybench watch` command: poll servers and check whether they keep their objective."""
+"""The `tinybench watch` command: poll servers and check whether they meet their objective."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ UNKNOWN_YET = "Prometheus"  # the name shown until Prometheus has reported its s
 CODES = {"met": MET, "missed": MISSED, "cannot tell": UNKNOWN}
 WATCHING = [
     click.option(
-        "--objective", "promised", type=share, default="99.9%", help="Share of requests to be answered in time."
+        "--objective", "promised", type=share, default="99.9%", help="Fraction of requests to be answered in time."
     ),
     click.option(
-        "--bound", type=duration, default="50ms", metavar="TIME", help="Time within which an answer is in time."
+        "--bound", type=duration, default="50ms", metavar="TIME", help="An answer within this time is in time."
     ),
     click.option("--every", type=some_time, default="5s", metavar="TIME", help="Time between polls."),
     click.option(
@@ -40,13 +40,13 @@ WATCHING = [
         "long",
         type=some_time,
         default="1h",
-        help="Long window of the burn rate; the short one is a twelfth.",
+        help="Long window of the burn rate; the short window is a twelfth of it.",
     ),
     click.option(
         "--factor", type=click.FloatRange(min=0, min_open=True), default=14.4, help="Burn rate that raises an alarm."
     ),
-    click.option("--prometheus", "asked", metavar="URL", help="Query a Prometheus that already runs."),
-    click.option("--start-prometheus", is_flag=True, help="Start a Prometheus for the servers, and query it."),
+    click.option("--prometheus", "asked", metavar="URL", help="Query a Prometheus server that is already running."),
+    click.option("--start-prometheus", is_flag=True, help="Start a Prometheus server, and query it."),
     click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each poll, and for the verdict."),
     click.option("--figure", type=FILE, metavar="FILE", help="Draw the metrics over time, .svg or .png."),
     click.option("--rules", type=FILE, metavar="FILE", help="Write alert rules for Prometheus, .yml."),
@@ -60,12 +60,12 @@ WATCHING = [
 def watch(
     urls: Sequence[str], promised: float, bound: float, long: float, factor: float, as_json: bool, **how: Any
 ) -> int:
-    """Check whether servers keep their objective.
+    """Check whether servers meet their objective: the fraction of requests that must be answered in time.
 
-    URL is the address that `tinybench serve` prints; canary=URL names the server's version. Each poll prints a line for
-    each server: the requests since the previous poll, p50 and p99 with the ends of their histogram bucket, the
-    remaining part of the error budget since the first poll, the burn rates over the long and the short window, and
-    evidence of drift.
+    URL is the address that `tinybench serve` prints. Write canary=URL if that server runs a version named canary. At
+    each poll, a line is printed for each server: the requests since the previous poll, p50 and p99 with the bounds of
+    their histogram bucket, the fraction of the error budget that is left since the first poll, the burn rates over the
+    long and the short window, and evidence of drift.
 
     Exit code 0: the objective is met; 1: it is missed, or its budget burns too fast; 2: the data cannot tell.
     """
@@ -118,7 +118,7 @@ def _check(
 
 
 def _write(objective: Objective, rules: Path | None, dashboard: Path | None) -> bool:
-    """Write the rules for Prometheus and the dashboard for Grafana, if named. Return whether any file was named."""
+    """Write the files given for Prometheus's rules and Grafana's dashboard. Return whether any file was written."""
     from tinybench.tools.watching.alerts import write_rules
     from tinybench.tools.watching.dashboard import dashboard_json
 
@@ -145,7 +145,7 @@ def _looker(
     start_prometheus: bool,
     **_: Any,
 ) -> Looker:
-    """Return a function that polls all servers once, directly or through a Prometheus."""
+    """Return a function that polls all servers once, directly or through Prometheus."""
     from tinybench.tools.watching.alerts import write_rules
     from tinybench.tools.watching.budget_burn import Look, Watched
     from tinybench.tools.watching.metrics_reader import Readings
@@ -236,7 +236,7 @@ def told(look: Look, objective: Objective) -> str:
 
 
 def _budget(look: Look, objective: Objective) -> str:
-    """Return the part of the error budget since the first poll that is left, or how many times it was spent."""
+    """Describe how much of the error budget since the first poll is left, or how many times the budget was spent."""
     left = look.left(objective)
     if left >= 0:
         return f"{100 * left:.0f} % of the error budget for these {look.at:.0f} s is left"
@@ -256,7 +256,7 @@ def _quantile(name: str, found: Bucket | None) -> str:
 
 
 def _tell(looks: Sequence[Look], objective: Objective, window: Window, figure: Path | None, as_json: bool) -> int:
-    """Print the verdict on each server, draw the polls if asked to, and return the exit code."""
+    """Print the verdict on each server, draw the polls if `figure` is given, and return the exit code."""
     from tinybench.tools.watching.panel_figures import panel_picture, panels_from_looks
     from tinybench.tools.watching.queries import promql_time
 
