@@ -221,7 +221,7 @@ def check_reading(meter: Any, energy: float, seconds: float) -> None:
 
 
 def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> float:
-    """Return the mean power, in W, that a meter of joules measures during ``sleep(seconds)``.
+    """Return the mean power, in W, that an energy meter (in joules) measures during ``sleep(seconds)``.
 
     The duration is taken from `clock`, because a sleep may last longer than requested.
     """

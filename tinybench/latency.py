@@ -360,7 +360,7 @@ def ready(
     Models of similar latency get the same number of calls per measurement. The same clock overhead is subtracted for
     all.
 
-    For the arguments see `measure_latencies`. ``subject.measure()`` makes one measurement and returns it in s per call.
+    See `measure_latencies` for the arguments. ``subject.measure()`` makes one measurement and returns it in s per call.
     """
     return made_ready(models, inputs_by_model(models, inputs), warmup_runs, clock, setup, sync, max_seconds)
 

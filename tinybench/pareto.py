@@ -46,8 +46,8 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
 def central(value: Any) -> float:
     """Return the number by which a result is ranked. A plain number is returned unchanged.
 
-    For a result, the number is ``correct / total`` if the metadata holds these two counts, else the median. A result
-    that was not detected cannot be ranked, and gives NaN.
+    For a result, the number is ``correct / total`` if the metadata holds these two counts, else the median. If the
+    quantity was too small to be detected, such as the memory of a small model, the result is NaN: it has no rank.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value)

@@ -139,7 +139,10 @@ def _python_and_system() -> list[dict[str, Any]]:
 
 
 def _base_python(library: Path, inside: str, places: list[str]) -> dict[str, Any]:
-    """Return the plan for the base interpreter's libraries, without its packages and without its host path."""
+    """Return the plan for mounting the base interpreter's standard library.
+
+    Installed packages are left out, and the interpreter's path on the host is replaced by its path in the sandbox.
+    """
     stdlib = library / _version()
     inner = [f"{_version()}/{name}" for name in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip")]
     inner += [f"{_version()}/{path.name}" for path in stdlib.glob("config-*")]

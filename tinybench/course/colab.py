@@ -12,7 +12,7 @@ READERS = ("autograder build", "save(", "course_map(", "sections(")  # code that
 
 
 def keep_notebook(path: Path | str) -> None:
-    """Arrange for the open notebook to be written to its file before any cell that reads the file runs."""
+    """Arrange for the open notebook to be written to its file before running any cell that reads the file."""
     message = import_module("google.colab._message")
     from IPython import get_ipython
 

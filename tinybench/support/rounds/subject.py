@@ -121,7 +121,7 @@ class Subject:
         return self.timed(_call_in_turn, (self.call, fresh), 1, self.clock, 1, self.overhead)[0] / self.loops
 
     def _first_times(self, runs: int) -> list[float]:
-        """Return `runs` measurements, and check the first answer because no warm-up has checked any answer."""
+        """Return `runs` measurements. The first answer is checked here, because there was no warm-up to check it."""
         call, answers = self.call, list[Any]()
         self.call, self.answered = lambda x: answers.append(call(x)), True
         first = self.times(1)

@@ -34,7 +34,7 @@ class Measurement:
     measured
         The time of the measurement.
     baseline
-        The commit, or another name, of the baseline that was measured in the same rounds. Empty without a baseline.
+        The name of the baseline that was measured in the same rounds, usually a commit. Empty without a baseline.
     value, low, high
         The ratio to the baseline with its 95 % interval (0 to infinity if there were too few rounds). Without a
         baseline, the median in `unit` with its interval.

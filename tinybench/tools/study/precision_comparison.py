@@ -263,7 +263,7 @@ def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -
 def _same_in_float(path: Path, model: OnnxModel, X: np.ndarray, folder: Path) -> bool:
     """Return True if a 4-bit model does not round its activations to 8 bits.
 
-    A trace does not show this, so the answers are compared with those of a copy that must not round activations.
+    A trace does not show this, so the answers are compared with those of a copy that is set not to round activations.
     """
     from tinybench.tools.study.four_bits import to_four_bits
 
