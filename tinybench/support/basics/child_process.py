@@ -115,7 +115,7 @@ class ChildProcess:
     def receive(self, seconds: float | None = None) -> str:
         """Return the next line that the child writes, without the newline. If the child ends, raise `ChildEndedError`.
 
-        If `seconds` is given and no line arrives within this time, the child is killed, and `ChildEndedError` is raised.
+        If no line arrives within `seconds`, the child is killed, and `ChildEndedError` is raised.
         """
         assert self.process.stdout
         with self.killed_after(seconds) if seconds is not None else nullcontext():
