@@ -54,7 +54,7 @@ def wilson_is_wilsons(student: Any) -> None:
 
 
 def answer_rows(student: Any) -> None:
-    """Check that the number of rows follows from the half-width."""
+    """Check that the rows for ± 1 point are right, and that half of this half-width takes four times as many."""
     truth = stats.norm.ppf(0.975) ** 2 * 0.97 * 0.03 / 0.01**2
     same(student.rows_for_one_point(), truth, "rows for ± 1 point", "n = 1.96² · 0.97 · 0.03 / 0.01²", rel=0.05)
     same(student.growth_for_half_a_point(), 4, "the growth", "n grows with the square of 1 / half-width")

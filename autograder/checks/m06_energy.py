@@ -209,7 +209,7 @@ def counters_are_read(student: Any) -> None:
 def wraps_are_undone(student: Any) -> None:
     """Check that `counter_difference` is right with and without a counter wrap, within 100 µJ.
 
-    One step of the counter is about 61 µJ.
+    One step of the counter is up to 61 µJ.
     """
     rng, counter_difference = draw(), student.counter_difference
     for before, step in [(5, 0), *rng.integers(0, RANGE, (25, 2)).tolist()]:

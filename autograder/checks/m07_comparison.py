@@ -438,7 +438,7 @@ def live_keeps_its_promise(student: Any) -> None:
         margin = float(rng.uniform(0.02, 0.08))
 
         def scattered(margin: float = margin) -> np.ndarray:
-            """Return ratios mostly inside the margin, some on one side, a few on the other, and none near its ends."""
+            """Return ratios mostly inside the margin, some beyond one end, a few beyond the other, none near an end."""
             ends = rng.choice([0.0, 1.0, -1.0], 40, p=[0.8, 0.15, 0.05]) * rng.choice([-1, 1])
             return 1 + margin * np.where(ends, rng.uniform(1.5, 3, 40) * ends, rng.uniform(-0.6, 0.6, 40))
 

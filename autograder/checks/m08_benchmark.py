@@ -270,7 +270,7 @@ def _known(
 
 
 def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
-    """Check that each model's memory is measured, on a fake /proc tree that only calls of the models change."""
+    """Check that `run_memory_benchmark` measures each model, on a fake /proc tree that only model calls change."""
     warm, count, rows = rng.integers((0, 2, 2), (4, 5, 9)).tolist()
     needs = {name: [*rng.integers(100, 60_000, warm + count).tolist(), 7] for name in words(rng, 2)}
     folder = f"/tmp/memory-{token_hex(8)}"
@@ -289,7 +289,7 @@ def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
 
 
 def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machine, measured: bool, count: int) -> None:
-    """Check that each model's energy is measured, by a meter and a clock that only calls of the models move."""
+    """Check that `run_energy_benchmark` measures each model, by the meter and the clock of a simulated machine."""
 
     def act(name: str, inputs: Any, _: int) -> None:
         machine.joules = needs[name]

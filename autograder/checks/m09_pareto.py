@@ -373,9 +373,10 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     cause = "they are on every frontier or on none"
     same(membership(exact, objectives, resamples=3), truth, "membership of exact points", cause)
 
-    # Each of 16 slower models alone gets `own` rows right, and alone gets `others` rows wrong. It is on the frontier if
-    # more of the former rows are drawn than of the latter. It takes less memory than the slower model before it, so
-    # that only the quick model can dominate it.
+    # For each of 16 slower models, there are `own` rows that the quick model gets wrong and only this slower model gets
+    # right, and `others` rows that only this model gets wrong. It is on the frontier if more of the former rows are
+    # drawn than of the latter. Each slower model takes less memory than the one before, so that only the quick model
+    # can dominate it.
     apart = [(3, 1), (4, 1), (5, 2), (6, 3), (1, 2), (2, 4), (3, 5), (4, 7)]  # far from even, in either direction
     rows, slower, (own, others) = 400, 16, apart[int(rng.integers(len(apart)))]
     order, x = rng.permutation(rows), np.arange(rows)
@@ -438,7 +439,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from the new staircase, and from the ratio that balances a factor of four."""
+    """Check that area and frontier with model D are right, and the accuracy factor that offsets a factor of four."""
     same(student.hypervolume_with_d(), 140, "question 1", "2 ms × 10 % from A, then 8 ms × 15 % from D")
     same(student.frontier_size_with_d(), 2, "question 2", "D dominates B (same accuracy) and C (same latency)")
     same(student.accuracy_factor(), 4, "question 3", "equal weights: (1/4)^0.5 · f^0.5 = 1")
