@@ -97,7 +97,7 @@ def runs_reach_the_half_width(student: Any) -> None:
 
 
 def answer_runs(student: Any) -> None:
-    """Check that the answers are right: the runs for ± 0.1 ms, and the growth of n when the half-width is halved."""
+    """Check that the answers give the runs for ± 0.1 ms, and the growth in runs when the half-width is halved."""
     same(student.runs_for_tenth_of_a_millisecond(), _smallest(1.5, 0.1), "runs for ± 0.1 ms", "required_runs(1.5, 0.1)")
     same(student.growth_when_half_width_halves(), 4, "the growth", "n grows with the square of 1 / half-width")
 
@@ -260,7 +260,7 @@ def result_summarises(student: Any) -> None:
 
 @judges(*(f"BenchmarkResult.{name}" for name in ("cv", "percentile", "median_ci", "bootstrap_ci", "outliers")))
 def methods_use_their_functions(student: Any) -> None:
-    """Check that the methods of `BenchmarkResult` pass values, confidence and seed to the functions that they wrap."""
+    """Check that methods of `BenchmarkResult` pass values, confidence and seed to the functions that they wrap."""
     values = shuffled(draw().lognormal(0, 1, 60)).tolist()
     result = student.BenchmarkResult("latency", values, confidence=0.8)
     same(result.cv, np.std(values, ddof=1) / np.mean(values), "cv")
@@ -334,9 +334,10 @@ def _identical(got: Any, truth: Any, what: str) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers are t over z for three values, 5 % of 200, and True for p90 but False for p99.
+    """Check that the three answers on t against z, on intervals that miss, and on 50 measurements are right.
 
-    The last answer says whether 50 measurements are enough for an interval of p90 and of p99.
+    With three values, the t quantile is 4.303 / 1.96 times the normal one. 5 % of 200 intervals miss. 50 measurements
+    are enough for an interval of p90, but not of p99.
     """
     same(student.t_against_z_at_three(), 4.303 / 1.96, "question 1", "4.303 / 1.96", rel=0.02)
     same(student.misses_in_two_hundred(), 10, "question 2", "5 % of 200 miss")

@@ -272,10 +272,10 @@ def _one_two_five() -> list[int]:
 
 @judges("calibrate_loops")
 def loops_fill_the_batch(student: Any) -> None:
-    """Check that `calibrate_loops` returns the first of 1, 2, 5, 10, … whose batch of calls is long enough.
+    """Check that `calibrate_loops` returns the first of 1, 2, 5, 10, … calls that last at least `min_time`.
 
-    The clock should be read twice per batch. If batches never get longer or the clock runs backwards, an error must be
-    raised.
+    The clock should be read twice per batch of calls. If batches never get longer or the clock runs backwards, an error
+    must be raised.
     """
     rng = draw()
     costs, calls = rng.integers(10, 300, 7).tolist(), [*rng.uniform(0.2, 20, 6), rng.uniform(60, 190)]

@@ -389,7 +389,10 @@ def orders_are_shuffled(student: Any) -> None:
 
 
 def answer_drift(student: Any) -> None:
-    """Check that model B looks slower by the drift of ten calls in blocks, and of one call in alternation."""
+    """Check that model B looks slower by the drift of ten calls if models run in blocks.
+
+    If models alternate, B must look slower by the drift of one call.
+    """
     same(student.blocks_look_slower_by(), 1.0, "blocks", "each call of B is 10 after its partner of A", rel=0.06)
     same(student.alternating_looks_slower_by(), 0.1, "alternation", "each call of B is 1 after its partner", rel=0.06)
 

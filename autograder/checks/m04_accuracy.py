@@ -18,7 +18,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 class Scores:
-    """A classifier that returns the given scores whatever its inputs are, and counts its calls."""
+    """A classifier that returns the same given scores for any inputs, and counts its calls."""
 
     shows = ("classes_",)
 
@@ -304,10 +304,10 @@ def mcnemar_agrees_with_scipy(student: Any) -> None:
 
 @judges("difference_interval")
 def difference_is_paired(student: Any) -> None:
-    """Check that `difference_interval` combines chi-squared quantiles of both counts and stays within −1 and 1.
+    """Check that `difference_interval` combines the exact intervals of two counts and stays within −1 and 1.
 
-    The counts are the rows that only one of the two models gets right. The interval must contain 0 unless the exact
-    test rejects equality.
+    Each count is the number of rows that only one of the two models gets right. Chi-squared quantiles give the exact
+    intervals. The combined interval must contain 0 unless the exact test rejects equality.
     """
     rng = draw()
     counts, confidences = rng.integers((0, 0, 1), (30, 30, 300), (8, 3)).tolist(), rng.uniform(0.7, 0.99, 8).tolist()

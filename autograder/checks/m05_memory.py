@@ -255,7 +255,7 @@ def memory_is_the_peak(student: Any) -> None:
 
 
 def answer_batch(student: Any) -> None:
-    """Check that the memory of the hidden layer, in MiB, is rows × neurons × bytes per number."""
+    """Check that the memory for the hidden layer's output, in MiB, is rows × neurons × bytes per number."""
     same(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "float32", "4096 · 2048 · 4 bytes / 2²⁰")
     same(student.mebibytes_in_half_precision(), 4096 * 2048 * 2 / 2**20, "float16", "two bytes a number")
 

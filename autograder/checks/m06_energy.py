@@ -267,7 +267,7 @@ def cpu_time_is_an_estimate(student: Any) -> None:
 def best_meter_explains_itself(student: Any) -> None:
     """Check that `best_meter` uses RAPL where its counters can be read, and processor time elsewhere.
 
-    With processor time, the details must hold the reason, the watts and their source.
+    With processor time, the details must hold the reason, the watts per core and the source of this number.
     """
     rng = draw()
     joules, watts, source = int(rng.integers(1, 50)), float(rng.uniform(1, 9)), words(rng, 1)[0]
@@ -402,7 +402,10 @@ def utilisation_counts_cores(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from joules over watts, cores times seconds, and the nesting of energy zones."""
+    """Check that the answers follow from joules over watts, cores times seconds, and the nesting of energy zones.
+
+    The core zone lies inside the package zone, and the DRAM zone next to it.
+    """
     same(student.seconds_to_wrap(), 65_532.610987 / 280, "question 1", "J over W are seconds", rel=0.01)
     same(student.more_processor_time(), "B", "question 2", "A needs 10 ms of processor time, B 12 ms")
     same(student.processor_and_memory(), 10, "question 3", "core is inside the package, DRAM is beside it")

@@ -91,7 +91,10 @@ def sign_test_counts(student: Any) -> None:
 
 
 def answer_sign(student: Any) -> None:
-    """Check that 60 of 100 has the binomial p-value, and that 600 of 1000 has one over a million times smaller."""
+    """Check that 60 wins in 100 rounds have the binomial p-value.
+
+    600 wins in 1000 rounds must have one that is more than a million times smaller.
+    """
     truth = stats.binomtest(60, 100).pvalue
     same(student.p_of_sixty_in_a_hundred(), truth, "question (a)", "count 60 of 100 in sign_test", rel=0.01)
     same(student.more_than_a_million_times_smaller(), True, "question (b)", "p falls from 0.057 to about 3e-10")
@@ -391,7 +394,10 @@ def live_stops_in_time(student: Any) -> None:
 
 
 def _misleads(ratios: np.ndarray) -> bool:
-    """Return whether the sign test and the t-test both find a winner (p < 5 %) in some round, but no e-value does."""
+    """Return whether both p-values find a winner at 5 % in some round, although no e-value finds one.
+
+    The p-values are those of the sign test and of the t-test.
+    """
     n, logs, slower = np.arange(1, len(ratios) + 1)[4:], np.log(ratios), np.cumsum(ratios > 1)[4:]
     by_sign = 2 * stats.binom.sf(np.maximum(slower, n - slower) - 1, n, 0.5) < 0.05
     mean = np.cumsum(logs)[4:] / n
@@ -402,9 +408,10 @@ def _misleads(ratios: np.ndarray) -> bool:
 
 
 def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
-    """Return whether both bets on the margin succeed before a winner is found, in a round where no wrong rule stops.
+    """Return whether two bets decide that the models are equivalent, before one wins and when no wrong rule stops.
 
-    One wrong rule takes the larger of the two bets. The other makes a single bet on ratios inside the margin.
+    One bet is on ratios above 1 − margin, the other on ratios below 1 + margin. Both must reach the threshold. One
+    wrong rule needs only the larger of the two e-values. The other makes a single bet on ratios inside the margin.
     """
     above, below = ratios > 1 - margin, ratios < 1 + margin
     right = _first(np.minimum(_bets(above), _bets(below)))

@@ -361,9 +361,10 @@ def right_on(rows: np.ndarray) -> BenchmarkResult:
 
 @judges("membership_probability")
 def membership_is_a_share_of_frontiers(student: Any) -> None:
-    """Check that `membership_probability` is right where it is certain and where it can be computed.
+    """Check that `membership_probability` returns the known probability of being on the frontier.
 
-    Models that were measured together must share the drawn rows and rounds, and the seed must decide the draw.
+    For exact points, it is 0 or 1. For uncertain points, the check computes it. Models that were measured together must
+    share the drawn rows and rounds, and the seed must decide the draw.
     """
     rng, membership = draw(), student.membership_probability
     points = rng.integers(0, 4, (12, 3)).astype(float)

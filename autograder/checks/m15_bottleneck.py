@@ -184,7 +184,10 @@ def shares_are_of_time(student: Any) -> None:
 
 
 def answer_samples(student: Any) -> None:
-    """Check that the share is 300 of 2000 samples, in percent, with the half-width of its normal 95 % interval."""
+    """Check that the share is 15 % (300 of 2000 samples), and that its 95 % interval has the right half-width.
+
+    The interval is the normal approximation.
+    """
     same(student.share_in_percent(), 15, "the share", "300 of 2000, in percent")
     truth = 100 * NormalDist().inv_cdf(0.975) * math.sqrt(0.15 * 0.85 / 2000)
     same(
@@ -438,7 +441,10 @@ def types_by_time(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers are achieved over attainable operations/s, and the largest speed-up of the scaling law."""
+    """Check that one answer is the fraction of the attainable operations/s that was achieved.
+
+    The other is the largest speed-up that the scaling law allows.
+    """
     reached = 2 * 64 * 512**2 / 1e-3
     same(student.share_of_the_roof(), reached / 200e9, "the share", "operations/s over those attainable", rel=0.03)
     same(student.speedup_at_the_top(), 10 / 2.305, "the speed-up at the top", "the law at n = 10", rel=0.02)

@@ -291,7 +291,7 @@ def divisions_are_random(student: Any) -> None:
 
 
 def answer_equal(student: Any) -> None:
-    """Check that the window size is the first n for which 9 (1/n + 1/10,000) is below 0.1."""
+    """Check that the smallest window with a mean PSI below 0.1 is the first n with 9 (1/n + 1/10,000) < 0.1."""
     same(student.values_needed(), 91, "n", "1/n is below 0.1/9 − 1/10,000")
 
 
