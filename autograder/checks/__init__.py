@@ -1,9 +1,11 @@
-"""Hidden checks: plain functions that test the student's names, one file per module.
+"""Hidden checks: plain functions that test what a student writes in a notebook, one file per module.
 
-A graded cell calls a check with ``run("m01_result.t_interval_is_student_t", globals())``. The check receives a
-namespace in which only the pieces that it `judges` are the student's; everything else is the reference. A check
-without pieces (of an answer function) receives the student's names unchanged. The check compares plain values with an
-independent truth: `agrees`, `refuses` and related functions report the expected and the actual value.
+A graded cell calls a check with ``run("m01_result.t_interval_is_student_t", globals())``. The functions and methods
+that a student writes are called *pieces*, and `judges` lists the pieces that a check tests. The check receives a
+namespace that holds the student's version of these pieces and the reference version of everything else. A check without
+pieces, such as a check of an answer to a question, receives the student's names unchanged. Each check compares plain
+values with independently computed ones. `agrees`, `refuses` and related functions report the expected and the actual
+value.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ Check = Callable[[Any], None]
 
 
 def judges(*pieces: str, module: str = "") -> Callable[[Check], Check]:
-    """Mark a check with the pieces of the student's work that it tests, and with their module.
+    """Mark a check with the pieces that it tests (functions and methods written by the student) and with their module.
 
-    Without `module`, it is the module after which the notebook is named.
+    Without `module`, the module is named by the file of the check: ``m01_result`` stands for `tinybench.result`.
     """
 
     def mark(check: Check) -> Check:
@@ -48,12 +50,15 @@ def _check(name: str) -> Check:
 
 
 def pieces_of(name: str) -> tuple[str, ...]:
-    """Return the pieces of the student's work that a hidden check tests."""
+    """Return the names of the functions and methods written by the student that a hidden check tests."""
     return getattr(_check(name), "pieces", ())
 
 
 def judge(name: str, student: Callable[[tuple[str, ...]], Any]) -> None:
-    """Run one hidden check on the namespace that `student` returns for the pieces of the check; see `run`."""
+    """Run one hidden check on the namespace that `student` returns for the pieces (functions and methods) it tests.
+
+    Raise CheckFailed under the same conditions as `run`.
+    """
     check, pieces = _check(name), pieces_of(name)
     try:
         check(_Names(student(pieces)))
@@ -65,7 +70,10 @@ def judge(name: str, student: Callable[[tuple[str, ...]], Any]) -> None:
 
 
 class _Names:
-    """The student's names. Each function is fetched once only, because a fetch from the sandbox costs a message."""
+    """A cached view of the student's names.
+
+    Each function is fetched only once, because each fetch from the sandbox costs a message.
+    """
 
     def __init__(self, names: Any) -> None:
         self._names = names

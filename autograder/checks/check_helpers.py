@@ -1,6 +1,6 @@
-"""The functions with which checks are written: random inputs, fake clocks, and comparisons with a truth.
+"""Helper functions for checks: random inputs, fake clocks, and comparisons with known correct values ("truths").
 
-Each check file imports all of them with ``from autograder.checks.check_helpers import *``.
+Each check file imports all of these helpers with ``from autograder.checks.check_helpers import *``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FakeClock:
     Attributes
     ----------
     simulated
-        True, so that `clock_step` does not wait for the clock to move.
+        Always True, so that `clock_step` does not wait for the clock to move.
     standing
         The reading until the check changes `now`, or None if readings cannot be known beforehand. Each message to the
         sandbox carries this reading, so that reading the clock there costs no message of its own.
@@ -58,17 +58,18 @@ class FakeClock:
 
 
 def draw() -> np.random.Generator:
-    """Return the generator from which a check draws its inputs.
+    """Return the random generator from which a check draws its inputs.
 
-    Its seed is `SEED`, which the grader sets, or else the environment variable TINYBENCH_CHECK_SEED.
+    The grader sets its seed in `SEED`. Without `SEED`, the environment variable TINYBENCH_CHECK_SEED gives the seed.
     """
     seed = SEED.get()
     return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")) if seed is None else seed)
 
 
 def shuffled(values: np.ndarray) -> np.ndarray:
-    """Return the values, or the rows of values from common rounds, in an order without detectable autocorrelation.
+    """Shuffle values until they have no detectable autocorrelation, and return them.
 
+    Several rows, measured in the same rounds, are shuffled alike until neither a row nor the ratio of two rows has any.
     Code under test then does not replace the values, or the ratio of two rows, by medians of batches.
     """
     rng = np.random.default_rng(0)
@@ -83,7 +84,7 @@ def shuffled(values: np.ndarray) -> np.ndarray:
 
 
 def words(rng: np.random.Generator, number: int) -> list[str]:
-    """Return made-up names, all different and none of them a word, for inputs whose names appear in the output."""
+    """Return `number` different made-up names, none of them a real word, for inputs whose names the output shows."""
     picked = rng.choice(26**4, number, replace=False).tolist()
     return ["".join(chr(97 + n // 26**place % 26) for place in range(4)) + str(n % 10) for n in picked]
 
@@ -91,7 +92,7 @@ def words(rng: np.random.Generator, number: int) -> list[str]:
 def quiet(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function and suppress its warnings, which stock nbgrader would penalise as output on stderr.
 
-    NumPy and SciPy rightly warn about the standard deviation of a single value.
+    For example, NumPy and SciPy rightly warn about the standard deviation of a single value.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -101,17 +102,17 @@ def quiet(function: Callable[..., Any], *args: Any) -> Any:
 def expect(condition: bool, message: str) -> None:
     """Raise CheckFailed with this message unless the condition holds.
 
-    The message gives the expected value, the actual value and the likely cause.
+    The message should give the expected value, the actual value and the likely cause of the difference.
     """
     if not condition:
         raise CheckFailed(message)
 
 
 def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-9, abs: float = 0.0) -> None:
-    """Raise CheckFailed unless a value equals its truth: numbers within a tolerance, everything else exactly.
+    """Raise CheckFailed unless `value` equals `truth`: numbers within a tolerance, everything else exactly.
 
-    The parts of sequences and mappings are compared by the same rule. The type of the truth decides how to compare. The
-    value's own methods supply its content only, never the result of the comparison.
+    The elements of sequences and mappings are compared by the same rule. The type of `truth` decides how to compare.
+    The value's own methods supply its content only, never the result of the comparison.
     """
     value, truth = plain(value), plain(truth)
     within, because = partial(same, cause=cause, rel=rel, abs=abs), f"; {cause}" if cause else ""
@@ -140,7 +141,7 @@ def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-
 
 
 def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **near: float) -> None:
-    """Raise CheckFailed unless each named entry or attribute of a value is the `same` as its truth."""
+    """Raise CheckFailed unless each named entry or attribute of `value` equals its expected value; see `same`."""
     taken = plain(value)
     found = taken if isinstance(taken, dict) else {}
     for name, truth in truths.items():
@@ -152,14 +153,14 @@ def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **n
 def agrees(
     function: Callable[..., Any], oracle: Any, cases: Iterable[Any], cause: str = "", *, what: str = "", **near: float
 ) -> None:
-    """Raise CheckFailed unless a function returns in every case the `same` as an independent oracle.
+    """Raise CheckFailed unless a function returns the same value as an independent oracle in every case.
 
     Parameters
     ----------
     function
         The student's function.
     oracle
-        A function of the same arguments, or the one truth of all cases.
+        A function of the same arguments, or a single value that is correct in all cases.
     cases
         Each case is a tuple of arguments, a dict of keywords, or a single argument.
     cause
@@ -189,7 +190,7 @@ def refuses(
 ) -> None:
     """Raise CheckFailed unless a function raises `error` in every case, with the words `mentions` in its message.
 
-    Cases have the form of those of `agrees`. Without any case, the function is called without arguments.
+    Each case has the same form as in `agrees`. If no cases are given, the function is called without arguments.
     """
     wanted = [mentions] if isinstance(mentions, str) else mentions
     for args, keywords in map(_arguments, cases or [()]):
@@ -241,7 +242,7 @@ def _name(function: Any, otherwise: str) -> str:
 
 
 def _call(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
-    """Return the text of a call, as a message shows it."""
+    """Return the text of a call, such as ``f(1, x=2)``, for a message."""
     while isinstance(function, partial):
         args, keywords, function = (*function.args, *args), {**function.keywords, **keywords}, function.func
     told = [shown(value) for value in args] + [f"{name}={shown(value)}" for name, value in keywords.items()]

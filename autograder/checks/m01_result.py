@@ -1,4 +1,7 @@
-"""Hidden checks of module 01, against exact fractions, SciPy, binomial sums and exact distributions."""
+"""Hidden checks for module 01.
+
+Expected values come from exact fractions, SciPy, binomial sums and exact distributions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ NAN, INF = float("nan"), float("inf")
 
 @judges("check_values")
 def values_are_guarded(student: Any) -> None:
-    """Check that numbers are returned in order as floats, and that other values are refused with their index."""
+    """Check that `check_values` returns numbers as floats in order, and refuses any other value, giving its index."""
     rng = draw()
     whole, drawn = rng.integers(-50, 50, 2), rng.normal(0, 1e3, 2)
     kept = items(student.check_values(iter([int(whole[0]), float(drawn[0]), drawn[1], whole[1]])), "check_values")
@@ -40,7 +43,10 @@ def values_are_guarded(student: Any) -> None:
 
 @judges("mean_and_std")
 def moments_are_exact(student: Any) -> None:
-    """Check that mean and deviation agree with exact rational arithmetic, even where digits cancel."""
+    """Check that the mean and the standard deviation from `mean_and_std` agree with exact rational arithmetic.
+
+    Some of the values are so close together that careless formulas lose most digits by cancellation.
+    """
     rng = draw()
     hard, shifted = [1e7 + 0.2] + [1e7 + 0.1, 1e7 + 0.3] * 500, rng.normal(1e9, 1e-3, 50).tolist()
     for values in (hard, shifted, rng.lognormal(0, 1, 31).tolist(), [5.0, 5.0]):
@@ -58,7 +64,7 @@ def moments_are_exact(student: Any) -> None:
 
 @judges("t_interval")
 def t_interval_is_student_t(student: Any) -> None:
-    """Check that the interval equals SciPy's for several sample sizes and confidences."""
+    """Check that `t_interval` equals SciPy's interval for several sample sizes and confidence levels."""
     rng = draw()
     samples = [rng.normal(5, 2, n).tolist() for n in (2, 3, 10, 40)]
 
@@ -74,14 +80,14 @@ def t_interval_is_student_t(student: Any) -> None:
 
 
 def _smallest(std: float, half: float, confidence: float = 0.95) -> int:
-    """Return the smallest number of runs whose half-width is at most `half`."""
+    """Return the smallest number of runs at which the half-width of the t interval is at most `half`."""
     sizes = np.arange(2, 3000)
     return int(sizes[np.argmax(stats.t.ppf(0.5 + confidence / 2, sizes - 1) * std / np.sqrt(sizes) <= half)])
 
 
 @judges("required_runs")
 def runs_reach_the_half_width(student: Any) -> None:
-    """Check that `required_runs` returns the smallest number of runs that reaches the half-width."""
+    """Check that `required_runs` returns the smallest number of runs that reaches the requested half-width."""
     rng = draw()
     columns = rng.uniform(0.1, 4, 6), [0.4, *rng.uniform(1, 15, 5)], rng.uniform(0.7, 0.99, 6)
     cases = [(float(std), float(std / over), round(float(c), 2)) for std, over, c in zip(*columns, strict=True)]
@@ -91,14 +97,18 @@ def runs_reach_the_half_width(student: Any) -> None:
 
 
 def answer_runs(student: Any) -> None:
-    """Check that the answers follow from the t interval."""
+    """Check that the answers give the runs for ± 0.1 ms, and the growth in runs when the half-width is halved."""
     same(student.runs_for_tenth_of_a_millisecond(), _smallest(1.5, 0.1), "runs for ± 0.1 ms", "required_runs(1.5, 0.1)")
     same(student.growth_when_half_width_halves(), 4, "the growth", "n grows with the square of 1 / half-width")
 
 
 @judges("runs_for_percentile")
 def percentiles_need_enough_runs(student: Any) -> None:
-    """Check that `runs_for_percentile` returns the smallest n whose extreme values bound the percentile."""
+    """Check that `runs_for_percentile` returns the smallest n at which a percentile has an interval.
+
+    The interval from the smallest to the largest value must miss the percentile on either side with a probability of at
+    most (1 − confidence) / 2.
+    """
     rng = draw()
     cases = [(50, 0.95), (90, 0.95), (99, 0.95), (99.9, 0.95), (5, 0.95), (75, 0.9), (95, 0.99)]
     for low, high in ((1.1, 20), (20, 80), (80, 99.5)):
@@ -118,7 +128,7 @@ def percentiles_need_enough_runs(student: Any) -> None:
 
 @judges("percentile_interval")
 def percentile_interval_counts(student: Any) -> None:
-    """Check that the ends are the order statistics given by binomial sums, on skewed data."""
+    """Check that `percentile_interval` returns the order statistics given by binomial sums, on skewed data."""
     rng = draw()
     for n, q, confidence in ((6, 50, 0.95), (30, 50, 0.95), (80, 90, 0.95), (400, 99, 0.95), (60, 25, 0.8)):
         values = rng.lognormal(0, 1, n).tolist()
@@ -133,9 +143,10 @@ def percentile_interval_counts(student: Any) -> None:
 
 @judges("bootstrap_interval")
 def bootstrap_resamples(student: Any) -> None:
-    """Check that each resample is drawn with replacement from all values, each equally often and at full size.
+    """Check that `bootstrap_interval` draws with replacement from all values, each equally often and at full size.
 
-    The ends must agree with the exact distribution of a statistic and with the quantiles of the replicas.
+    The ends of the interval must agree with the exact distribution of a statistic, and with the quantiles of the
+    statistic over all resamples.
     """
     rng, bootstrap_interval = draw(), student.bootstrap_interval
     values, n, resamples = rng.lognormal(0, 0.7, 60), 60, 1500
@@ -193,7 +204,7 @@ def bootstrap_resamples(student: Any) -> None:
 
 @judges("tukey_outliers")
 def outliers_are_tukeys(student: Any) -> None:
-    """Check that outliers are the values beyond 1.5 interquartile ranges from the quartiles, in their order."""
+    """Check that `tukey_outliers` returns the values beyond 1.5 interquartile ranges from the quartiles, in order."""
     rng = draw()
 
     def outside(values: list[float]) -> list[float]:
@@ -206,7 +217,7 @@ def outliers_are_tukeys(student: Any) -> None:
 
 @judges("format_measurement")
 def measurements_read_well(student: Any) -> None:
-    """Check that units are scaled and that the number of digits follows the deviation."""
+    """Check that `format_measurement` scales units and chooses the number of digits by the standard deviation."""
     rng = draw()
     cases = {
         (0.0123, 0.0008, "s"): "12.3 ± 0.8 ms",
@@ -231,7 +242,7 @@ def measurements_read_well(student: Any) -> None:
 
 @judges("BenchmarkResult._summarise")
 def result_summarises(student: Any) -> None:
-    """Check that every field of the summary is right and that invalid values are refused."""
+    """Check that `BenchmarkResult` computes every field of its summary correctly and refuses invalid values."""
     values = draw().lognormal(0, 1, 12).tolist()
     result = student.BenchmarkResult("latency", values, unit="s", confidence=0.9)
     lower, upper = stats.t.interval(0.9, 11, np.mean(values), stats.sem(values))
@@ -249,7 +260,7 @@ def result_summarises(student: Any) -> None:
 
 @judges(*(f"BenchmarkResult.{name}" for name in ("cv", "percentile", "median_ci", "bootstrap_ci", "outliers")))
 def methods_use_their_functions(student: Any) -> None:
-    """Check that each method passes its values, confidence and seed to the function that it wraps."""
+    """Check that methods of `BenchmarkResult` pass values, confidence and seed to the functions that they wrap."""
     values = shuffled(draw().lognormal(0, 1, 60)).tolist()
     result = student.BenchmarkResult("latency", values, confidence=0.8)
     same(result.cv, np.std(values, ddof=1) / np.mean(values), "cv")
@@ -272,7 +283,10 @@ def methods_use_their_functions(student: Any) -> None:
 
 @judges("BenchmarkResult.to_dict", "BenchmarkResult.from_dict", "BenchmarkResult.__str__")
 def results_survive_json(student: Any) -> None:
-    """Check that a result survives JSON to the last bit. Writing and reading are also tested separately."""
+    """Check that `to_dict` and `from_dict` preserve a result exactly through JSON, and that `str(result)` is right.
+
+    Writing and reading are also tested separately.
+    """
     rng = draw()
     metric, note, *keys = words(rng, 4)
 
@@ -314,13 +328,17 @@ def results_survive_json(student: Any) -> None:
 
 
 def _identical(got: Any, truth: Any, what: str) -> None:
-    """Raise CheckFailed unless two pieces of JSON are the same to the last bit."""
+    """Raise CheckFailed unless two values have exactly the same JSON."""
     written, true = (json.dumps(value, sort_keys=True, default=shown) for value in (got, truth))
     expect(written == true, f"{what} should be {true}, it is {written}")
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from the t quantile, from 5 % of 200, and from (q/100)^n."""
+    """Check that the three answers on t against z, on intervals that miss, and on 50 measurements are right.
+
+    With three values, the t quantile is 4.303 / 1.96 times the normal one. 5 % of 200 intervals miss. 50 measurements
+    are enough for an interval of p90, but not of p99.
+    """
     same(student.t_against_z_at_three(), 4.303 / 1.96, "question 1", "4.303 / 1.96", rel=0.02)
     same(student.misses_in_two_hundred(), 10, "question 2", "5 % of 200 miss")
     same(student.intervals_from_fifty(), [True, False], "question 3", "p90 takes 36 measurements, p99 takes 368")

@@ -1,4 +1,4 @@
-"""Hidden checks of module 02, against clocks and collectors whose readings are all known."""
+"""Hidden checks for module 02, with fake clocks and garbage collectors whose behaviour is fully known."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from autograder.checks import judges
 from autograder.checks.check_helpers import *
 
-TICK = 2.0**-20  # sums and differences of multiples of it are exact in floating point
-ENOUGH = 20_000  # limit on calls and readings, ten times what any check here needs, so that none hangs
+TICK = 2.0**-20  # sums and differences of multiples of TICK are exact in floating point
+ENOUGH = 20_000  # limit on calls and clock readings, so that no check hangs; ten times what any check here needs
 
 
 class ShownClock:
-    """A clock that shows the given readings one after the other, and counts how often it is read."""
+    """A fake clock that returns the given readings one after the other, and counts how often it is read."""
 
     def __init__(self, *readings: float) -> None:
         self.readings, self.reads = readings, 0
@@ -29,7 +29,7 @@ class ShownClock:
 
 
 class Work:
-    """A function that takes a known time on its own clock. Calls and readings are counted."""
+    """A function whose calls take a known time on its own clock. It counts its calls and the clock's readings."""
 
     def __init__(self, seconds: float, per_read: float = 0.0) -> None:
         self.seconds, self.per_read = seconds, per_read
@@ -75,7 +75,7 @@ def _block(manager: Any, inside: Callable[[], Any] = lambda: None) -> None:
 
 
 def _elapsed(timer: Any) -> Any:
-    """Return the `elapsed` of a timer after an empty block."""
+    """Run an empty block under a timer, and return the timer's `elapsed`."""
     _block(timer)
     return timer.elapsed
 
@@ -85,15 +85,15 @@ def _has_nothing(timer: Any, when: str) -> None:
 
 
 def _drawn_blocks() -> list[list[float]]:
-    """Return random pairs of readings, at the start and the end of a block."""
+    """Return random pairs of clock readings, one at the start and one at the end of a block."""
     return [sorted(ticks * TICK for ticks in pair) for pair in draw().integers(0, 2**30, (5, 2)).tolist()]
 
 
 @judges("precise_timer.__init__")
 def timer_is_made(student: Any) -> None:
-    """Check that a new timer keeps its clock without reading it, is not running and has no `elapsed`.
+    """Check that a new `precise_timer` stores its clock without reading it, is not running and has no `elapsed`.
 
-    A clock that is not a function is refused.
+    A clock that is not a function must be refused.
     """
     rng = draw()
     first, then = (int(ticks) * TICK for ticks in rng.integers(1, 2**30, 2))
@@ -115,9 +115,9 @@ def timer_is_made(student: Any) -> None:
 
 @judges("precise_timer.__enter__")
 def timer_starts(student: Any) -> None:
-    """Check that `__enter__` reads the clock once, after it has cleared the old measurement.
+    """Check that `precise_timer.__enter__` clears the old measurement and then reads the clock once.
 
-    A second start of a running timer is refused and changes nothing.
+    Starting a timer that is already running must raise an error and change nothing.
     """
     for low, high in ([0.0, 1.0], *_drawn_blocks()):
         clock = ShownClock(low, high)
@@ -146,9 +146,9 @@ def timer_starts(student: Any) -> None:
 
 @judges("precise_timer.__exit__")
 def timer_stops(student: Any) -> None:
-    """Check that `__exit__` reads the clock first and lets the block's exceptions through.
+    """Check that `precise_timer.__exit__` reads the clock first and lets the block's exceptions through.
 
-    They pass even if the clock ran backwards. The timer can be used again after every error.
+    The exceptions must pass even if the clock ran backwards. After every error, the timer must be usable again.
     """
 
     def lets_through(what: str, cause: str) -> None:
@@ -189,7 +189,10 @@ def timer_stops(student: Any) -> None:
 
 
 def answer_clock(student: Any) -> None:
-    """Check that each answer is 5 s of work minus the time by which the clock was set back."""
+    """Check that each reading is 5 s of work minus the time by which the clock was set back.
+
+    The setback can be noticed only if the second reading is below the first.
+    """
     same(student.reading_set_back_by_twelve(), 5 - 12, "case (a)", "5 s pass, and 12 s are taken away")
     same(student.reading_set_back_by_two(), 5 - 2, "case (b)", "5 s pass, and 2 s are taken away")
     same(student.noticed(), [True, False], "noticed", "only a second reading below the first")
@@ -197,9 +200,9 @@ def answer_clock(student: Any) -> None:
 
 @judges("clock_resolution")
 def resolution_is_smallest_step(student: Any) -> None:
-    """Check that the resolution is the smallest step forward of a clock.
+    """Check that `clock_resolution` returns the smallest forward step of a clock.
 
-    The clocks have uneven steps, repeat readings and step back.
+    The fake clocks have uneven steps, repeat readings and step back.
     """
     rng, resolution = draw(), student.clock_resolution
     for unit in (1, 7, 200):
@@ -221,20 +224,20 @@ def resolution_is_smallest_step(student: Any) -> None:
 
 
 def answer_resolution(student: Any) -> None:
-    """Check that the shortest duration is the clock's step divided by 1 %."""
+    """Check that the shortest duration measured to within 1 % is the clock's step divided by 0.01."""
     same(student.shortest_with_coarse_clock(), 0.0156 / 0.01, "case (a)", "15.6 ms / 1 %, in seconds", rel=0.03)
     same(student.shortest_with_fine_clock(), 50e-9 / 0.01, "case (b)", "50 ns / 1 %, in seconds", rel=0.01)
 
 
 @judges("timer_overhead")
 def overhead_is_median_of_nothing(student: Any) -> None:
-    """Check that the overhead is the median difference of pairs of readings.
+    """Check that `timer_overhead` returns the median difference between the two clock readings of a pair.
 
-    The time between the pairs must not matter.
+    The time between one pair and the next must not matter.
     """
     rng = draw()
     for unit in (3, 50):
-        # of 41 measurements 21 cost one unit, 8 nothing and 10 far more; in 2 the clock is set back
+        # of 41 measurements, 21 take one unit, 8 take no time, and 10 far longer; in 2 the clock is set back
         costs = rng.permutation([unit] * 21 + [0] * 8 + [400 * unit] * 10 + [-5 * unit] * 2).tolist()
 
         def clock(costs: list[int] = costs, state: list[float] = [512.0, 0]) -> float:  # noqa: B006
@@ -257,7 +260,7 @@ def overhead_is_median_of_nothing(student: Any) -> None:
 
 
 def answer_overhead(student: Any) -> None:
-    """Check that the bias is overhead / duration, and that the overhead adds to both sides of a ratio."""
+    """Check that the bias is overhead / duration, and that the overhead is added to both durations of a ratio."""
     same(student.bias_in_percent(), 2.0, "case (a)", "1 µs / 50 µs, in percent", rel=0.01)
     same(student.shortest_for_one_percent(), 80e-9 / 0.01, "case (b)", "80 ns / 1 %, in seconds", rel=0.01)
     same(student.measured_ratio(), 17 / 15, "case (c)", "(12 + 5) / (10 + 5)", rel=0.01)
@@ -269,9 +272,10 @@ def _one_two_five() -> list[int]:
 
 @judges("calibrate_loops")
 def loops_fill_the_batch(student: Any) -> None:
-    """Check that `calibrate_loops` returns the first of 1, 2, 5, 10, … whose batch is long enough.
+    """Check that `calibrate_loops` returns the first of 1, 2, 5, 10, … calls that last at least `min_time`.
 
-    The clock is read twice per batch. If batches never grow or the clock runs backwards, an error is raised.
+    The clock should be read twice per batch of calls. If batches never get longer or the clock runs backwards, an error
+    must be raised.
     """
     rng = draw()
     costs, calls = rng.integers(10, 300, 7).tolist(), [*rng.uniform(0.2, 20, 6), rng.uniform(60, 190)]
@@ -306,9 +310,10 @@ def loops_fill_the_batch(student: Any) -> None:
 
 @judges("gc_paused")
 def collector_is_restored(student: Any) -> None:
-    """Check that the collector is off inside the block and in its previous state afterwards.
+    """Check that `gc_paused` turns garbage collection off inside the block and restores its previous state afterwards.
 
-    This holds whether it was on or off, in nested blocks, if the block fails, and if the block switches it on.
+    This must hold whether collection was on or off, in nested blocks, if the block fails, and if the block turns
+    collection on.
     """
     rng, wrong = draw(), list[str]()
 
@@ -325,7 +330,7 @@ def collector_is_restored(student: Any) -> None:
             wrong.append(f"the collector was {state} before {what} and should be {state} after it")
 
     def nested(depth: int, collector: Collector) -> None:
-        """Enter nested blocks. Each may switch the collector on before or after its inner block."""
+        """Enter `depth` nested blocks. Each may turn garbage collection on before or after its inner block."""
         for inner in (depth - 1, 0):
             if rng.random() < 0.5:
                 collector.enable()
@@ -347,7 +352,7 @@ def collector_is_restored(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers count loops and calls of batches, and that a batch reports the mean of its requests."""
+    """Check that the answers are the loops for a batch of 10 ms, the calls in all batches, and the mean of a batch."""
     loops = next(n for n in _one_two_five() if n * 3 >= 10_000)
     calls = sum(n for n in _one_two_five() if n <= loops)
     same(student.loops_for_ten_milliseconds(), loops, "question 1", "3334 calls last 10 ms; the next of 1, 2, 5, 10, …")

@@ -1,6 +1,6 @@
-"""Hidden checks of module 03, with fake clocks that only fake models move, and counted calls.
+"""Hidden checks for module 03, with counted calls, and with fake clocks that only fake models and sleeps move.
 
-NumPy and SciPy supply the truth.
+NumPy and SciPy supply the expected values.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from tinybench.result import runs_for_percentile
 
 
 class Clock(FakeClock):
-    """A clock that moves when a model or a sleep adds time, and by `tick` seconds at each of its next `ticks` readings.
+    """A fake clock that models and sleeps move. Its next `ticks` readings also move it, by `tick` seconds each.
 
-    A reading that ticks costs a message to the sandbox, so a clock of `dear` ticks only while its overhead is measured.
+    A reading that moves the clock costs a message to the sandbox. A clock from `dear` therefore moves by itself only
+    while the timer's overhead is measured.
     """
 
     def __init__(self, now: float = 0.0, tick: float = 0.0, ticks: float = math.inf) -> None:
@@ -43,7 +44,7 @@ class Clock(FakeClock):
 
 
 class Model:
-    """A model whose calls take the given seconds of its clock, one after the other; the last value repeats.
+    """A fake model whose calls move its clock by the given seconds, in order. Further calls repeat the last value.
 
     Each call records its input in `inputs` and the model's name in `log`.
     """
@@ -60,9 +61,9 @@ class Model:
 
 
 def named(seconds: Mapping[str, Sequence[float]], clock: Clock) -> tuple[dict[str, Model], list[str]]:
-    """Return models by name that take these seconds, and one shared list.
+    """Return fake models by name, whose calls take the given seconds, and the log that all of them share.
 
-    Each call appends its model's name to the list.
+    Each call appends its model's name to the log.
     """
     models, log = {name: Model(*each, clock=clock, name=name) for name, each in seconds.items()}, list[str]()
     for model in models.values():
@@ -95,9 +96,10 @@ class Session:
 
 
 def dear(overhead: float) -> Clock:
-    """Return a clock that ticks during most of the 101 empty measurements of a cold model, and then stands still.
+    """Return a clock whose readings take `overhead` seconds while the timer's overhead is measured, and no time later.
 
-    A model that takes this overhead on top of its own time is then measured as if the clock ticked at every reading.
+    The overhead is the median of 101 empty measurements, and the clock moves during most of them. Such a clock suits a
+    cold model whose calls take `overhead` longer than stated: it is then measured as if every reading took this time.
     """
     return Clock(tick=overhead, ticks=112)
 
@@ -121,7 +123,7 @@ def _is_array(value: Any, dtype: Any) -> bool:
 def _fitting(rng: np.random.Generator, seconds: float, most: int) -> tuple[float, int]:
     """Return a latency, and the number of calls of this latency that fit into `seconds`.
 
-    The latency is chosen so that rounding cannot change that number.
+    The latency is chosen so that rounding cannot change the number of calls.
     """
     calls = int(rng.integers(2, most + 1))
     return seconds / (calls + float(rng.uniform(0.05, 0.3))), calls
@@ -134,9 +136,9 @@ def _offers(*names: str) -> Any:
 
 @judges("session_call", "as_callable")
 def models_become_callables(student: Any) -> None:
-    """Check that `as_callable` tries methods in the right order and raises helpful errors.
+    """Check that `as_callable` tries a model's methods in the right order and raises helpful errors.
 
-    A session must receive its input under the right name and with the right dtype.
+    `session_call` must feed a session its input under the right name and with the right dtype.
     """
     order = ["predict_proba", "predict", "forward", "__call__"]
     for start in range(len(order)):
@@ -167,9 +169,9 @@ def models_become_callables(student: Any) -> None:
 
 @judges("timed_calls")
 def every_call_is_timed(student: Any) -> None:
-    """Check that each value times one call on a fake clock, with nothing but the call between the two readings.
+    """Check that `timed_calls` times each call on a fake clock, with only the call between the two readings.
 
-    With `loops`, the time is divided by the number of calls.
+    With `loops`, each time must be divided by the number of calls.
     """
     durations = draw().uniform(0.001, 0.1, 20).tolist()
     model, marker = Model(*durations, clock=Clock(1000.0)), object()
@@ -199,9 +201,9 @@ def every_call_is_timed(student: Any) -> None:
 
 @judges("warm_up")
 def warm_up_waits_for_the_fall(student: Any) -> None:
-    """Check that the warm-up lasts for enough time, enough calls, and until the latency stops falling.
+    """Check that `warm_up` lasts for enough time and enough calls, and until the latency stops falling.
 
-    Its report must be true. A clock that stands still must raise an error.
+    Its report must be true. If the clock stands still, an error must be raised.
     """
     rng = draw()
     for seconds in (0.0015, 0.5, *rng.uniform(0.005, 0.2, 3).tolist()):
@@ -216,7 +218,7 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
         same(model.inputs, ["x"] * calls, "the inputs that the call got")
 
     def warmed(*seconds: float, **more: Any) -> tuple[Any, int, float]:
-        """Run a warm-up. Return its report, the number of calls and the seconds that it took."""
+        """Run a warm-up. Return its report, the number of calls and the seconds elapsed."""
         model = Model(*seconds)
         return student.warm_up(model, None, clock=model.clock, **more), len(model.inputs), model.clock.now
 
@@ -246,9 +248,9 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
 
 @judges("prepare", "measure_latency")
 def latency_is_warm_and_described(student: Any) -> None:
-    """Check that only warm calls are measured, each on its own, and that the metadata describe the measurement.
+    """Check that `measure_latency` measures only warm calls, and that the metadata describe the measurement.
 
-    Invalid arguments must be refused.
+    Each call must be timed on its own, unless calls are too short. Invalid arguments must be refused.
     """
     x = np.ones((16, 5), np.float64)
 
@@ -317,9 +319,9 @@ def latency_is_warm_and_described(student: Any) -> None:
 
 @judges("latency_summary")
 def summary_has_tails(student: Any) -> None:
-    """Check that percentiles agree with NumPy, and intervals with SciPy's binomial distribution.
+    """Check that percentiles of `latency_summary` agree with NumPy, and intervals with SciPy's binomial distribution.
 
-    Where the values are too few for an interval, the summary must give a reason.
+    Where there are too few values for an interval, the summary must give a reason.
     """
     rng = draw()
     for n, confidence in itertools.product((1, 5, 40, 400), (0.95, 0.8)):
@@ -354,14 +356,17 @@ def summary_has_tails(student: Any) -> None:
 
 
 def answer_tails(student: Any) -> None:
-    """Check that the answers are 1 − 0.99^100 and the smallest n with q^n ≤ 2.5 %."""
+    """Check that the answers are 1 − 0.99^100 and, for p99 and p99.9, the smallest n with q^n ≤ 2.5 %.
+
+    Here q is 0.99 for p99 and 0.999 for p99.9.
+    """
     same(student.pages_that_meet_the_tail(), 1 - 0.99**100, "the share of pages", "1 − 0.99 ** 100", rel=0.012)
     same(student.measurements_for_intervals(), [368, 3688], "p99 and p99.9", "ask runs_for_percentile")
 
 
 @judges("round_orders")
 def orders_are_shuffled(student: Any) -> None:
-    """Check that every order is equally likely (chi-squared test), with each name once.
+    """Check that `round_orders` makes every order equally likely (chi-squared test), with each name once per round.
 
     The same seed must give the same orders.
     """
@@ -384,16 +389,20 @@ def orders_are_shuffled(student: Any) -> None:
 
 
 def answer_drift(student: Any) -> None:
-    """Check that B looks slower by ten calls' drift if models run in blocks, and by one call's if they alternate."""
+    """Check that model B looks slower by the drift of ten calls if models run in blocks.
+
+    If models alternate, B must look slower by the drift of one call.
+    """
     same(student.blocks_look_slower_by(), 1.0, "blocks", "each call of B is 10 after its partner of A", rel=0.06)
     same(student.alternating_looks_slower_by(), 0.1, "alternation", "each call of B is 1 after its partner", rel=0.06)
 
 
 @judges("hot_median", "measure_latencies")
 def rounds_pair(student: Any) -> None:
-    """Check that every round calls every model once, in the recorded order, and that value i is from round i.
+    """Check that `measure_latencies` calls every model once per round, in the recorded order.
 
-    The metadata of one session must share a pairing mark.
+    Value i of every result must be from round i. The results of one session must share a pairing mark in their
+    metadata.
     """
     rng = draw()
     clock = Clock()
@@ -476,7 +485,7 @@ def rounds_pair(student: Any) -> None:
 
 @judges("hot_median", "measure_latencies")
 def hot_blocks_are_hot(student: Any) -> None:
-    """Check that the first two calls do not count, the block lasts about 5 ms, and its median is the value."""
+    """Check that `hot_median` makes two uncounted calls, and then returns the median of a block of about 5 ms."""
     rng = draw()
 
     def hot(model: Model, loops: int = 1, **more: Any) -> tuple[Any, int]:
@@ -526,9 +535,9 @@ def hot_blocks_are_hot(student: Any) -> None:
 
 @judges("session_starts", "measure_session_latency")
 def session_is_spread(student: Any) -> None:
-    """Check that starts are uniform in their slots, and that the session waits for each start.
+    """Check that `session_starts` draws one uniformly random start in each time slot.
 
-    It must never sleep for a negative time.
+    `measure_session_latency` must wait for each start. It must never sleep for a negative time.
     """
     rng = draw()
     rounds, seed = rng.integers((150, 0), (250, 10**6)).tolist()
@@ -608,7 +617,10 @@ def session_is_spread(student: Any) -> None:
 
 @judges("measure_cold_start")
 def cold_starts_are_fresh(student: Any) -> None:
-    """Check that each repetition launches one process with a complete task, and that stages are kept apart."""
+    """Check that `measure_cold_start` launches one process per repetition, and keeps stages apart.
+
+    Each process must receive a complete task.
+    """
     stages = ("import", "load", "first_call", "steady")
     rows = [dict(zip(stages, row, strict=True)) for row in draw().uniform(0.001, 1, (9, 4)).tolist()]
     tasks: list[Any] = []
@@ -637,7 +649,10 @@ def cold_starts_are_fresh(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that an inner loop divides the overhead, and that one slow request in 1000 moves the mean only."""
+    """Check that an inner loop divides the overhead, and that one slow request in 1000 changes only the mean.
+
+    The median must stay the same.
+    """
     same(student.overstated_by(), [1.0, 0.2], "question 1", "40 ns of 4 µs; then of 20 µs", rel=0.02)
     cause = "2 + 900 / 1000; the median stays"
     same(student.mean_and_median_of_the_service(), [2.9, 2.0], "question 2", cause, rel=0.001)

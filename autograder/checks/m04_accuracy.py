@@ -1,6 +1,6 @@
-"""Hidden checks of module 04, with models that fail.
+"""Hidden checks for module 04, some with models that fail.
 
-SciPy and plain counting supply the truth.
+SciPy and plain counting supply the expected values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 class Scores:
-    """A classifier that returns the given scores whatever its inputs are, and counts its calls."""
+    """A classifier that returns the same given scores for any inputs, and counts its calls."""
 
     shows = ("classes_",)
 
@@ -28,7 +28,7 @@ class Scores:
             self.classes_ = np.asarray(classes)
 
     def predict_proba(self, inputs: Any) -> np.ndarray:
-        """Return the first scores, one row for each input."""
+        """Return the first rows of the scores, one row for each input."""
         self.asked += 1
         return self.scores[: len(items(inputs, "what the model is called with"))]
 
@@ -40,7 +40,7 @@ def _wilson(correct: int, total: int, confidence: float = 0.95) -> tuple[float, 
 
 @judges("wilson_interval")
 def wilson_is_wilsons(student: Any) -> None:
-    """Check that the interval equals SciPy's for counts at both ends and in the middle."""
+    """Check that `wilson_interval` equals SciPy's for no correct rows, for all correct rows, and in between."""
     rng = draw()
     counts = [(0, 1), (1, 1), (0, 30), (30, 30), (353, 360), (1, 1000)]
     counts += [(int(rng.integers(n + 1)), n) for n in (7, 60, 5000)]
@@ -54,7 +54,7 @@ def wilson_is_wilsons(student: Any) -> None:
 
 
 def answer_rows(student: Any) -> None:
-    """Check that the number of rows follows from the half-width."""
+    """Check that the rows for ± 1 point are right, and that half of this half-width takes four times as many."""
     truth = stats.norm.ppf(0.975) ** 2 * 0.97 * 0.03 / 0.01**2
     same(student.rows_for_one_point(), truth, "rows for ± 1 point", "n = 1.96² · 0.97 · 0.03 / 0.01²", rel=0.05)
     same(student.growth_for_half_a_point(), 4, "the growth", "n grows with the square of 1 / half-width")
@@ -62,7 +62,7 @@ def answer_rows(student: Any) -> None:
 
 @judges("output_kind")
 def kinds_are_told(student: Any) -> None:
-    """Check that probabilities, logits and labels are recognised in every shape and dtype."""
+    """Check that `output_kind` recognises probabilities, logits and labels in every shape and dtype."""
     rng = draw()
     many, sigmoids = rng.dirichlet(np.ones(4), 25), rng.uniform(0, 1, (25, 3))
     sigmoids[0] = 0.9  # three probabilities of 0.9 do not sum to 1
@@ -92,7 +92,7 @@ def kinds_are_told(student: Any) -> None:
 
 @judges("predicted_labels")
 def labels_are_found(student: Any) -> None:
-    """Check that every kind of output is converted to the right label, with and without a threshold."""
+    """Check that `predicted_labels` converts every kind of output to the right label, with and without a threshold."""
     rng = draw()
     scores, names = rng.dirichlet(np.ones(3), 40), np.array(["a", "b", "c"])
     one, logit = np.append(rng.uniform(0.01, 0.99, 30), 0.5), np.append(rng.normal(0, 0.6, 30), 0.0)
@@ -123,7 +123,10 @@ def labels_are_found(student: Any) -> None:
 
 @judges("checked_outputs")
 def outputs_are_checked(student: Any) -> None:
-    """Check that good outputs are returned unchanged. Wrong lengths, wrong shapes and NaN must name the dataset."""
+    """Check that `checked_outputs` returns good outputs unchanged.
+
+    For wrong lengths, wrong shapes and NaN, the error must name the dataset.
+    """
     rng = draw()
     checked = student.checked_outputs
     scores = rng.normal(size=(12, 3))
@@ -142,13 +145,16 @@ def outputs_are_checked(student: Any) -> None:
 
 
 def _right(scores: Any, truth: Any, threshold: float = 0.0) -> float:
-    """Return the fraction of rows whose single logit lies on the right side of the threshold."""
+    """Return the fraction of rows that a single logit, cut at the threshold, classifies correctly."""
     return float(np.mean((scores >= threshold) == truth))
 
 
 @judges("measure_accuracy")
 def accuracy_is_counted(student: Any) -> None:
-    """Check that values, pooled counts and intervals agree with counting, for every kind of output."""
+    """Check that values, pooled counts and intervals of `measure_accuracy` agree with counting.
+
+    Every kind of output is tested.
+    """
     rng = draw()
     scores = rng.dirichlet(np.ones(3), 90)
     names = np.array(["a", "b", "c"])
@@ -197,9 +203,9 @@ def accuracy_is_counted(student: Any) -> None:
 
 @judges("measure_accuracy")
 def accuracy_refuses_nonsense(student: Any) -> None:
-    """Check that data which cannot be scored raise an error that names the dataset.
+    """Check that `measure_accuracy` refuses data that cannot be scored, with an error that names the dataset.
 
-    An exception of the model must pass through unchanged.
+    An exception raised by the model must pass through unchanged.
     """
     rng = draw()
     short, hollow, fog = words(rng, 3)
@@ -232,7 +238,7 @@ def accuracy_refuses_nonsense(student: Any) -> None:
 
 @judges("recall_per_class")
 def recalls_are_per_class(student: Any) -> None:
-    """Check that recalls agree with counting, and that classes which do not occur in y have no recall."""
+    """Check that `recall_per_class` agrees with counting, and omits classes that do not occur in `y`."""
     rng = draw()
 
     def counted(y: list[Any], said: list[Any]) -> dict[Any, float]:
@@ -249,7 +255,7 @@ def recalls_are_per_class(student: Any) -> None:
 
 @judges("balanced_accuracy")
 def balance_is_the_mean_recall(student: Any) -> None:
-    """Check that the balanced accuracy is the mean of the recalls, on unbalanced classes."""
+    """Check that `balanced_accuracy` is the mean of the recalls of the classes, on unbalanced classes."""
     rng = draw()
     for _ in range(5):
         y = rng.choice(4, 80, p=[0.7, 0.2, 0.05, 0.05])
@@ -259,14 +265,20 @@ def balance_is_the_mean_recall(student: Any) -> None:
 
 
 def answer_fraud(student: Any) -> None:
-    """Check that never reporting fraud (20 in 10 000 payments) has accuracy 0.998 and balanced accuracy 0.5."""
+    """Check that a model that never reports fraud has an accuracy of 0.998 and a balanced accuracy of 0.5.
+
+    20 of the 10 000 payments are fraud.
+    """
     same(student.accuracy_of_silence(), 0.998, "the accuracy", "9980 of 10 000 payments are honest")
     same(student.balanced_accuracy_of_silence(), 0.5, "the balanced accuracy", "recall 1 of the honest, 0 of the fraud")
 
 
 @judges("mcnemar")
 def mcnemar_agrees_with_scipy(student: Any) -> None:
-    """Check that counts agree with counting, and p-values with SciPy's binomial and chi-squared distributions."""
+    """Check that counts of `mcnemar` agree with counting, and p-values with SciPy.
+
+    The p-value comes from the binomial distribution below 25 discordant rows, and from chi-squared from 25 on.
+    """
     rng, rows = draw(), 150
     few = [(0, 0), (1, 0), (0, 6), (5, 5), (10, 14), (24, 0)]
     for only_a, only_b in [*few, (13, 12), (25, 0), (40, 20), (20, 40), (13, 13)]:
@@ -292,9 +304,10 @@ def mcnemar_agrees_with_scipy(student: Any) -> None:
 
 @judges("difference_interval")
 def difference_is_paired(student: Any) -> None:
-    """Check that the ends combine chi-squared quantiles of both counts and stay within −1 and 1.
+    """Check that `difference_interval` combines the exact intervals of two counts and stays within −1 and 1.
 
-    The interval must contain 0 unless the exact test rejects equality.
+    Each count is the number of rows that only one of the two models gets right. Chi-squared quantiles give the exact
+    intervals. The combined interval must contain 0 unless the exact test rejects equality.
     """
     rng = draw()
     counts, confidences = rng.integers((0, 0, 1), (30, 30, 300), (8, 3)).tolist(), rng.uniform(0.7, 0.99, 8).tolist()
@@ -320,7 +333,10 @@ def difference_is_paired(student: Any) -> None:
 
 @judges("parity")
 def parity_compares(student: Any) -> None:
-    """Check that differences and agreement agree with counting, for every kind of output."""
+    """Check that the differences and the label agreement from `parity` agree with counting.
+
+    Every kind of output is tested.
+    """
     rng = draw()
     a = rng.dirichlet(np.ones(3), 50)
     b = np.abs(a + rng.normal(0, 0.1, a.shape))
@@ -348,9 +364,9 @@ def parity_compares(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from Wilson's interval at 360 of 360 and from powers of 1/2.
+    """Check that the answers follow from Wilson's interval at 360 of 360 correct rows, and from powers of 1/2.
 
-    A failed run must have no accuracy.
+    The last answer must report no accuracy for a run that failed.
     """
     same(student.lower_end_of_perfection(), _wilson(360, 360)[0], "question 1", "wilson_interval(360, 360)", rel=6e-4)
     same(student.may_claim_99_percent(), False, "question 1", "the interval begins below 99 %: 98.9 % is possible")

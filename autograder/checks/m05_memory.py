@@ -1,6 +1,6 @@
-"""Hidden checks of module 05, on a fake /proc tree with known memory.
+"""Hidden checks for module 05, on a fake /proc tree with known memory.
 
-SciPy, pickle and plain counting supply the truth.
+SciPy, pickle and plain counting supply the expected values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STAGES = ["import", "load", "first_call", "second_call", "steady"]
 
 
 class FakeProcess:
-    """A fake /proc tree of plain files, whose process allocates and keeps memory as scripted, in KiB.
+    """A fake /proc tree of plain files, for a process that allocates and keeps memory as scripted, in KiB.
 
     The files are written where the student's code runs, through the `Path` of the student's own module.
     """
@@ -56,7 +56,7 @@ class FakeProcess:
             folder.rmdir()
 
     def write(self) -> None:
-        """Write the current values to the status file."""
+        """Write the current memory values to the status file."""
         fields = {"VmPeak": 9 * self.peak, "VmSize": 8 * self.rss, "VmHWM": self.peak, "VmRSS": self.rss, "RssAnon": 1}
         lines = (f"{name}:\t{kib:9d} kB\n" for name, kib in (fields | {"VmData": 7 * self.rss}).items())
         self.tell("Name:\tVmRSS\n" + "".join(lines))
@@ -75,7 +75,10 @@ class FakeProcess:
         self.write()
 
     def model(self, *needs: tuple[int, int]) -> Callable[[Any], None]:
-        """Return a model whose calls use the given (peak, kept) one after the other; the last pair repeats."""
+        """Return a model whose calls pass the given (peak, kept) pairs to `use`, in order.
+
+        Further calls repeat the last pair.
+        """
         left = iter(needs)
 
         def call(x: Any) -> None:
@@ -87,7 +90,7 @@ class FakeProcess:
 
 @judges("read_status", "reset_peak")
 def status_is_read(student: Any) -> None:
-    """Check that both numbers come from the right lines, in bytes, and that the reset writes 5 to the right file."""
+    """Check that `read_status` returns VmRSS and VmHWM in bytes, and that `reset_peak` writes 5 to the right file."""
     rng = draw()
     with FakeProcess(student, int(rng.integers(10_000, 90_000))) as process:
         for _ in range(3):
@@ -109,7 +112,7 @@ def status_is_read(student: Any) -> None:
 
 @judges("peak_added")
 def peak_is_above_before(student: Any) -> None:
-    """Check that the peak is the rise during one call above the resident memory before it.
+    """Check that `peak_added` returns how far one call raises the peak above the resident memory before the call.
 
     Earlier peaks and memory that stays allocated must not matter.
     """
@@ -130,7 +133,7 @@ def peak_is_above_before(student: Any) -> None:
 
 
 class Buffers:
-    """Byte buffers in the process of the student's code, resized by scripts that give each size and its turn."""
+    """Byte buffers in the process that runs the student's code. Scripts resize the buffers in a known order."""
 
     def __init__(self, student: Any, rng: np.random.Generator, number: int = 3) -> None:
         self.rng, self.played = rng, 0
@@ -138,7 +141,10 @@ class Buffers:
         self.methods = [(buffer.truncate, buffer.seek, buffer.write) for buffer in self.buffers]
 
     def scripts(self, number: int) -> Iterator[tuple[list[tuple[int, int]], str, int]]:
-        """Yield scripts of (buffer, new size), each with a made-up word as argument and its peak in bytes."""
+        """Yield `number` scripts, each with a made-up word and the script's peak in bytes.
+
+        A script is a list of (buffer, new size). The word serves as the argument of the measured call.
+        """
         for note in words(self.rng, number):
             sizes, script, peak = [0] * len(self.buffers), list[tuple[int, int]](), 0
             for turn in [*self.rng.permutation(len(sizes)).tolist(), *self.rng.integers(len(sizes), size=4).tolist()]:
@@ -166,7 +172,7 @@ class Buffers:
 
 @judges("python_peak")
 def python_peak_is_beside(student: Any) -> None:
-    """Check that peaks exclude memory that was already traced, and that tracemalloc is left as it was."""
+    """Check that `python_peak` excludes memory that was already traced, and leaves tracemalloc as it was."""
     tracing = student.tracemalloc
     tracing.stop()
 
@@ -212,7 +218,10 @@ def python_peak_is_beside(student: Any) -> None:
 
 @judges("measure_memory")
 def memory_is_the_peak(student: Any) -> None:
-    """Check that the values are the peaks of the measured calls only, and that the metadata describe the method."""
+    """Check that the values of `measure_memory` are the peaks of the measured calls only.
+
+    The metadata must describe the method.
+    """
     rng, counts = draw(), student.gc.get_stats
     x = rng.normal(size=(6, 4))
     with FakeProcess(student, 30_000) as process:
@@ -246,14 +255,14 @@ def memory_is_the_peak(student: Any) -> None:
 
 
 def answer_batch(student: Any) -> None:
-    """Check that the answers are rows × neurons × bytes."""
+    """Check that the memory for the hidden layer's output, in MiB, is rows × neurons × bytes per number."""
     same(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "float32", "4096 · 2048 · 4 bytes / 2²⁰")
     same(student.mebibytes_in_half_precision(), 4096 * 2048 * 2 / 2**20, "float16", "two bytes a number")
 
 
 @judges("memory_stages")
 def stages_are_fresh(student: Any) -> None:
-    """Check that each repetition launches one process, and that each number is stored with its stage."""
+    """Check that `memory_stages` launches one process per repetition, and stores each number with its stage."""
     rng = draw()
     tasks: list[Any] = []
     kinds = ("peak", "retained", "resident")
@@ -322,9 +331,9 @@ def _external_onnx(place: str) -> bytes:
 
 @judges("resident_growth")
 def growth_is_a_slope(student: Any) -> None:
-    """Check that values are the growth rates of the blocks, and that the slope is their mean.
+    """Check that the values of `resident_growth` are the growth rates of the blocks, and that the slope is their mean.
 
-    Its interval must equal SciPy's.
+    The interval of the slope must equal SciPy's t interval.
     """
     rng = draw()
     for blocks, calls, warmups in ((6, 3, 3), (2, 4, 0), (5, 1, 8)):
@@ -351,7 +360,7 @@ def growth_is_a_slope(student: Any) -> None:
 
 @judges("max_concurrent", "memory_pressure")
 def capacity_is_counted(student: Any) -> None:
-    """Check that `max_concurrent` counts whole instances, and `memory_pressure` bytes per second."""
+    """Check that `max_concurrent` counts whole instances, and that `memory_pressure` returns bytes per second."""
     rng = draw()
 
     def counted(available: int, each: int, shared: int = 0) -> int:
@@ -370,7 +379,7 @@ def capacity_is_counted(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that four answers are right: on a warm arena, workers that fit, memory pressure, and a possible leak."""
+    """Check that the answers on a warm arena, workers that fit, memory pressure and a possible leak are right."""
     same(student.warm_arena_needs(), "as before", "question 1", "the arena hides the need, it does not remove it")
     same(student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", "(4000 − 120) / 60, rounded down")
     same(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", "8 MB · 250 / s")

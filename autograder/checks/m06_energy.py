@@ -1,4 +1,4 @@
-"""Hidden checks of module 06, with fake counter trees and a machine of known energy, time and idle power."""
+"""Hidden checks for module 06, with fake energy counters and a machine of known energy, time and idle power."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNIT = 1e-4  # tolerance in J: a counter's step is up to 61 µJ, so the energy a
 def powercap(student: Any, zones: Mapping[str, Sequence[str | int]]) -> Iterator[Any]:
     """Create a folder like /sys/class/powercap where the student's code runs, and remove it at the end.
 
-    For each zone, the values given become the first of its `FILES`.
+    For each zone, the given values are written to the first of the `FILES`, in order.
     """
     place, system, path = f"/tmp/powercap-{os.getpid()}-{next(COUNT)}", student.os, student.Path
     mkdir, unlink, rmdir, write = system.mkdir, system.unlink, system.rmdir, path.write_text  # look each up once
@@ -49,17 +49,17 @@ def powercap(student: Any, zones: Mapping[str, Sequence[str | int]]) -> Iterator
 
 
 def package(start: int = 10, zone: str = "intel-rapl:0", name: str = "package-0") -> dict[str, tuple[str, int, int]]:
-    """Return the zones of a machine with one package, whose counter starts at `start`."""
+    """Return the zones of a machine with one processor package, whose energy counter starts at `start`."""
     return {zone: (name, start, RANGE)}
 
 
 def advance(root: Any, zone: str, value: int) -> None:
-    """Set a counter to `value`."""
+    """Set the energy counter of a zone to `value`."""
     root.joinpath(zone, "energy_uj").write_text(f"{value}\n")
 
 
 class Processor(FakeClock):
-    """The processor time of a process that has kept `busy` cores working since another clock was at 0."""
+    """A clock of processor time, for a process that has kept `busy` cores working since `clock` was at 0."""
 
     def __init__(self, clock: FakeClock, busy: float) -> None:
         self.clock, self.busy = clock, busy
@@ -75,8 +75,8 @@ class Processor(FakeClock):
 class Machine:
     """A simulated machine with known idle power, on which a call takes a known time and adds a known energy.
 
-    It is also its own energy meter. Its calls are slow, so that few of them fill a reading. Each call costs a message
-    to the sandbox.
+    The machine is also its own energy meter. Each call costs a message to the sandbox. Calls are therefore slow, so
+    that a few of them fill an energy reading.
     """
 
     unit = "J"
@@ -127,9 +127,10 @@ class Locked:
 
 
 def drawn_tree(rng: np.random.Generator) -> tuple[str, dict[str, str], list[str], list[str]]:
-    """Return a random machine with at least one package: its description and its zones with their names.
+    """Return a random machine with at least one package, as four values.
 
-    The last two lists hold its package zones, without and with the DRAM zones.
+    The values are a description of the machine, its zones with their names, its package zones, and its package and DRAM
+    zones.
     """
     zones = dict[str, str]()
     packages, with_dram = list[str](), list[str]()
@@ -160,9 +161,9 @@ def _nested(*names: str) -> dict[str, str]:
 
 @judges("package_domains")
 def packages_are_found_once(student: Any) -> None:
-    """Check that each package is found once, in numerical order.
+    """Check that `package_domains` finds each package once, in numerical order.
 
-    The machines are from Intel and AMD, with one or more sockets and with zone numbers of two digits.
+    The machines are from Intel and AMD, with one or more sockets. Some zone numbers have two digits.
     """
     first, second = both = ["intel-rapl:0", "intel-rapl:1"]
     mmio = {"intel-rapl-mmio:0": "package-0", "intel-rapl-mmio:0:0": "dram"}
@@ -188,7 +189,7 @@ def packages_are_found_once(student: Any) -> None:
 
 @judges("read_counter")
 def counters_are_read(student: Any) -> None:
-    """Check that a counter is read as a whole number, and that any other content raises an error that explains it."""
+    """Check that `read_counter` returns a whole number, and explains the cause if the counter cannot be read."""
     rng = draw()
     count, zone = int(rng.integers(RANGE)), int(rng.integers(1, 20))
     with powercap(student, package(count)) as root:
@@ -206,7 +207,10 @@ def counters_are_read(student: Any) -> None:
 
 @judges("counter_difference")
 def wraps_are_undone(student: Any) -> None:
-    """Check that differences are right with and without a wrap, within 100 µJ (about one step of the counter)."""
+    """Check that `counter_difference` is right with and without a counter wrap, within 100 µJ.
+
+    One step of the counter is up to 61 µJ.
+    """
     rng, counter_difference = draw(), student.counter_difference
     for before, step in [(5, 0), *rng.integers(0, RANGE, (25, 2)).tolist()]:
         cases, cause = [(before, (before + step) % RANGE, RANGE)], "a wrap adds max_energy_range_uj"
@@ -215,7 +219,10 @@ def wraps_are_undone(student: Any) -> None:
 
 @judges("RaplMeter.read")
 def rapl_reads_joules(student: Any) -> None:
-    """Check that joules of two packages add up over several wraps. A psys zone and parts of a package do not count."""
+    """Check that `RaplMeter.read` adds up the joules of two packages over several counter wraps.
+
+    A psys zone and the parts of a package must not be counted.
+    """
     rng = draw()
     largest = {"intel-rapl:0": RANGE, "intel-rapl:1": 65_532_610_987}
     counters = {zone: int(rng.integers(0, size)) for zone, size in largest.items()}
@@ -240,7 +247,10 @@ def rapl_reads_joules(student: Any) -> None:
 
 @judges("CpuTimeMeter.read")
 def cpu_time_is_an_estimate(student: Any) -> None:
-    """Check that the meter returns processor seconds times the given watts, read from the given clock."""
+    """Check that `CpuTimeMeter.read` returns processor seconds on the given clock, times the given watts.
+
+    Without watts, it must return the seconds.
+    """
     rng = draw()
     for watts in (None, 1.0, float(rng.uniform(2, 20))):
         start, times = float(rng.uniform(1, 200)), sorted(rng.uniform(1, 30, 2).tolist())
@@ -255,9 +265,9 @@ def cpu_time_is_an_estimate(student: Any) -> None:
 
 @judges("best_meter")
 def best_meter_explains_itself(student: Any) -> None:
-    """Check that RAPL is used where it can be read.
+    """Check that `best_meter` uses RAPL where its counters can be read, and processor time elsewhere.
 
-    Otherwise, processor time must be used, with the reason, the watts and their source in the details.
+    With processor time, the details must hold the reason, the watts per core and the source of this number.
     """
     rng = draw()
     joules, watts, source = int(rng.integers(1, 50)), float(rng.uniform(1, 9)), words(rng, 1)[0]
@@ -286,7 +296,10 @@ def best_meter_explains_itself(student: Any) -> None:
 
 @judges("idle_power", "energy_reading")
 def readings_are_differences(student: Any) -> None:
-    """Check that power uses the clock's time, and energy is a difference over exactly the requested calls."""
+    """Check that `idle_power` divides by the time on the clock.
+
+    `energy_reading` must cover exactly the requested calls.
+    """
     rng = draw()
     for idle, seconds, joules in rng.uniform(0.5, 20, (4, 3)).tolist():
         machine = Machine(idle, seconds / 1000, joules)
@@ -308,14 +321,14 @@ def readings_are_differences(student: Any) -> None:
 
 
 def answer_reading(student: Any) -> None:
-    """Check that the answers follow from the formula of section 7."""
+    """Check that the joules of one inference exclude idle power, and that a reading takes 0.1 s / 40 µs inferences."""
     same(student.joules_added_by_one_inference(), 0.05, "question (a)", "take 10 W × 0.2 s off, then divide by 100")
     same(student.inferences_per_reading(), 2500, "question (b)", "0.1 s / 40 µs")
 
 
 @judges("measure_energy")
 def energy_is_per_inference(student: Any) -> None:
-    """Check that a known energy is measured despite idle power, a slow counter and drift.
+    """Check that `measure_energy` finds a known energy despite idle power, a slow counter and drift.
 
     An estimate must be marked as not measured.
     """
@@ -370,7 +383,7 @@ def energy_is_per_inference(student: Any) -> None:
 
 @judges("cpu_utilisation")
 def utilisation_counts_cores(student: Any) -> None:
-    """Check that utilisation is processor time over wall time of whole readings."""
+    """Check that `cpu_utilisation` is processor time divided by wall time, over whole readings of many calls."""
     rng = draw()
     for busy in (1.0, *rng.uniform((0.2, 1.5), (0.9, 6)).tolist()):
         seconds, shortest = rng.uniform((0.02, 0.1), (0.04, 0.3)).tolist()
@@ -389,7 +402,10 @@ def utilisation_counts_cores(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from joules over watts, cores times seconds, and which zone contains which."""
+    """Check that the answers follow from joules over watts, cores times seconds, and the nesting of energy zones.
+
+    The core zone lies inside the package zone, and the DRAM zone next to it.
+    """
     same(student.seconds_to_wrap(), 65_532.610987 / 280, "question 1", "J over W are seconds", rel=0.01)
     same(student.more_processor_time(), "B", "question 2", "A needs 10 ms of processor time, B 12 ms")
     same(student.processor_and_memory(), 10, "question 3", "core is inside the package, DRAM is beside it")

@@ -1,4 +1,7 @@
-"""Hidden checks of module 07, against SciPy and closed forms, with random races and a fake clock."""
+"""Hidden checks for module 07, with simulated races between two models and a fake clock.
+
+SciPy and closed forms supply the expected values.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,12 @@ def _balanced(rng: np.random.Generator, scale: float, size: int) -> np.ndarray:
 
 
 def _samples(rng: np.random.Generator, *kinds: tuple[float, float, int]) -> list[list[float]]:
-    """Return one normal sample for each triple of mean, deviation and size."""
+    """Return one normal sample for each triple of mean, standard deviation and size."""
     return [rng.normal(mean, std, size).tolist() for mean, std, size in kinds]
 
 
 def _lower_rank(n: int, confidence: float) -> int:
-    """Return the rank of the lower end of the median's interval."""
+    """Return the rank of the value at the lower end of the median's interval."""
     return int(np.sum(stats.binom.cdf(np.arange(n), n, 0.5) <= (1 - confidence) / 2))
 
 
@@ -51,7 +54,7 @@ def _runs(n: int, half: float, distance: float, confidence: float = 0.95, power:
 
 @judges("median_ratio")
 def ratio_is_the_median_of_pairs(student: Any) -> None:
-    """Check that the ratio is the median of the paired ratios, and that its ends are order statistics of them."""
+    """Check that `median_ratio` returns the median of the ratios per round, with order statistics as its interval."""
     rng = draw()
 
     def by_ranks(a: list[float], b: list[float], confidence: float = 0.95) -> list[float]:
@@ -73,7 +76,7 @@ def ratio_is_the_median_of_pairs(student: Any) -> None:
 
 @judges("sign_test")
 def sign_test_counts(student: Any) -> None:
-    """Check that the p-value is the exact binomial one, and that ties count for neither side."""
+    """Check that `sign_test` returns the exact binomial p-value, and counts ties for neither model."""
     rng = draw()
     pairs = [_samples(rng, (0.3, 1, n), (0, 1, n)) for n in (1, 5, 12, 60, 301)]
 
@@ -88,7 +91,10 @@ def sign_test_counts(student: Any) -> None:
 
 
 def answer_sign(student: Any) -> None:
-    """Check that both answers follow from the binomial distribution."""
+    """Check that 60 wins in 100 rounds have the binomial p-value.
+
+    600 wins in 1000 rounds must have one that is more than a million times smaller.
+    """
     truth = stats.binomtest(60, 100).pvalue
     same(student.p_of_sixty_in_a_hundred(), truth, "question (a)", "count 60 of 100 in sign_test", rel=0.01)
     same(student.more_than_a_million_times_smaller(), True, "question (b)", "p falls from 0.057 to about 3e-10")
@@ -96,7 +102,7 @@ def answer_sign(student: Any) -> None:
 
 @judges("runs_to_decide")
 def runs_follow_from_the_distance(student: Any) -> None:
-    """Check that `runs_to_decide` follows its formula, from 6 runs at least to 10^9 at most."""
+    """Check that `runs_to_decide` follows its formula, with at least 6 and at most 10^9 runs."""
     rng = draw()
     sizes, rows = rng.integers(6, 300, 8), rng.uniform((0.01, 0.01, 0.8, 0.6), (0.1, 0.1, 0.99, 0.95), (8, 4))
     cases = [(int(n), *np.round(row, 3).tolist()) for n, row in zip(sizes, rows, strict=True)]
@@ -109,7 +115,7 @@ def runs_follow_from_the_distance(student: Any) -> None:
 
 @judges("decide")
 def verdicts_follow_from_the_interval(student: Any) -> None:
-    """Check that `decide` returns each of its four verdicts where it should, at the borders and close to them."""
+    """Check that `decide` returns the right one of its four verdicts, also at and near the limits between them."""
     rng = draw()
     near, far, margin, scale = rng.uniform((0.01, 0.15, 0.02, 1.1), (0.1, 0.4, 0.05, 2)).tolist()
     middle, n = (near + far) / 2, int(rng.integers(10, 200))
@@ -142,7 +148,10 @@ def verdicts_follow_from_the_interval(student: Any) -> None:
 
 @judges("compare_rounds")
 def compare_pairs(student: Any) -> None:
-    """Check that every number of a paired comparison is right, and that results with the same mark are paired."""
+    """Check that the numbers of a paired comparison are right, and that results with the same pairing mark are paired.
+
+    `compare_rounds` computes these numbers.
+    """
     rng = draw()
     y = 1e-3 * (1 + np.abs(np.cumsum(rng.normal(0, 0.3, 60))))
     x = y * 0.9 * np.exp(shuffled(rng.normal(0, 0.02, 60)))
@@ -169,7 +178,7 @@ def compare_pairs(student: Any) -> None:
 
 @judges("compare_rounds")
 def compare_without_a_ratio(student: Any) -> None:
-    """Check that values at or below zero have no ratio, so that the difference decides."""
+    """Check that `compare_rounds` returns no ratio for values at or below zero, so that the difference decides."""
     rng = draw()
     x, y = _samples(rng, (0, 1, 30), (5, 1, 30))
     found = student.compare(_latency(x, "growth", "B"), _latency(y, "growth", "B"), paired=True)
@@ -185,7 +194,7 @@ def compare_without_a_ratio(student: Any) -> None:
 def gate_knows_three_answers(student: Any) -> None:
     """Check that `gate_verdict` and `regression_gate` return the right verdict: passes, fails or cannot tell.
 
-    One of the metrics is throughput, of which more is better.
+    The metric is latency or throughput. More throughput is better.
     """
     rng = draw()
     base = np.exp(_balanced(rng, 0.01, 60))
@@ -221,9 +230,9 @@ def _fortune(more: int, n: int) -> float:
 
 @judges("sign_e_value")
 def evidence_is_a_fair_bet(student: Any) -> None:
-    """Check that the e-value equals its integral and is finite for large counts.
+    """Check that `sign_e_value` equals its defining integral and is finite for large counts.
 
-    If both models are equally fast, its mean must be 1.
+    If both models are equally fast, the mean e-value must be 1.
     """
     rng, bet, cause = draw(), student.sign_e_value, "2ⁿ · B(k + 1, n − k + 1)"
 
@@ -244,7 +253,10 @@ def evidence_is_a_fair_bet(student: Any) -> None:
 
 @judges("anytime_interval")
 def anytime_interval_inverts_the_bet(student: Any) -> None:
-    """Check that the ends are the order statistics between which the bet rejects no median."""
+    """Check that `anytime_interval` holds the medians whose e-value stays below `stop_at`.
+
+    Its ends must be order statistics of the values.
+    """
     rng = draw()
 
     def between(values: list[float], stop_at: float) -> list[float]:
@@ -264,7 +276,7 @@ def _rounds_to(evidence: float) -> int:
 
 
 def _bets(hits: np.ndarray) -> np.ndarray:
-    """Return the e-value after each round. It is 1 while no more than half of the rounds are hits."""
+    """Return the e-value after each round, or 1 where at most half of the rounds so far are hits."""
     counted = enumerate(np.cumsum(hits).tolist(), start=1)
     return np.array([_fortune(k, n) if 2 * k > n else 1.0 for n, k in counted])
 
@@ -275,16 +287,16 @@ def _first(evidence: np.ndarray, stop_at: float = 20.0) -> int:
 
 
 def answer_live(student: Any) -> None:
-    """Check that both counts follow from powers of two."""
+    """Check that the rounds to an e-value of 20, and to p ≤ 5 % in a single test, follow from powers of two."""
     same(student.rounds_to_twenty(), _rounds_to(20), "question (a)", "2ⁿ / (n + 1) ≥ 20")
     one_look = next(n for n in range(1, 99) if 2 / 2**n <= 0.05)
     same(student.rounds_for_one_look(), one_look, "question (b)", "2 / 2ⁿ ≤ 0.05")
 
 
 class Race:
-    """A race that supplies the times of two models and logs which model was timed when.
+    """A simulated race that supplies the times of two models and logs the order in which models are timed.
 
-    A call returns whether the time is up, which is the case after the last round. No clock is read.
+    Calling the race returns whether the time is up, which is the case after the last round. No clock is read.
     """
 
     def __init__(self, times: Mapping[str, np.ndarray]) -> None:
@@ -307,9 +319,9 @@ class Race:
 def _race(
     student: Any, rng: np.random.Generator, a: np.ndarray, b: np.ndarray, what: str, cause: str, **settings: float
 ) -> np.ndarray:
-    """Raise CheckFailed unless `until_decided` stops a race with these times once it is decided.
+    """Run `until_decided` on the times `a` and `b`. Raise CheckFailed unless it stops once the race is decided.
 
-    Return for each round whether the model with the times `a` was timed first.
+    Return, for each round, whether the model with the times `a` was timed first.
     """
     names, coin = words(rng, 2), random.Random(int(rng.integers(1000)))
     race = Race(dict(zip(names, (a, b), strict=True)))
@@ -328,14 +340,14 @@ def _race(
 
 @judges("until_decided")
 def live_stops_in_time(student: Any) -> None:
-    """Check that a live comparison stops at the first round with enough evidence, or when the time is up.
+    """Check that `until_decided` stops at the first round with enough evidence, or when the time is up.
 
     A fair coin must decide in each round which model is timed first.
     """
     rng, orders = draw(), list[np.ndarray]()
 
     def race(wins: Sequence[float] | np.ndarray, what: str, cause: str, **settings: float) -> None:
-        """Race a model that is slower where `wins` is 1, faster where it is 0, and ties where it is ½."""
+        """Race a model that is slower in rounds where `wins` is 1, faster where `wins` is 0, and tied where it is ½."""
         b = rng.uniform(0.001, 0.003, len(wins))
         slower, faster = rng.uniform((1.1, 0.5), (2, 0.9)).tolist()
         a = b * np.select([np.equal(wins, 1), np.equal(wins, 0)], [slower, faster], 1.0)
@@ -382,7 +394,10 @@ def live_stops_in_time(student: Any) -> None:
 
 
 def _misleads(ratios: np.ndarray) -> bool:
-    """Return whether sign test and t-test both find a winner (p < 5 %) at some round, and bets find none."""
+    """Return whether both p-values find a winner at 5 % in some round, although no e-value finds one.
+
+    The p-values are those of the sign test and of the t-test.
+    """
     n, logs, slower = np.arange(1, len(ratios) + 1)[4:], np.log(ratios), np.cumsum(ratios > 1)[4:]
     by_sign = 2 * stats.binom.sf(np.maximum(slower, n - slower) - 1, n, 0.5) < 0.05
     mean = np.cumsum(logs)[4:] / n
@@ -393,9 +408,10 @@ def _misleads(ratios: np.ndarray) -> bool:
 
 
 def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
-    """Return whether the two bets on the margin win before a winner is found, in a round where no wrong rule stops.
+    """Return whether two bets decide that the models are equivalent, before one wins and when no wrong rule stops.
 
-    One wrong rule takes the larger of the two bets. The other makes a single bet on ratios inside the margin.
+    One bet is on ratios above 1 − margin, the other on ratios below 1 + margin. Both must reach the threshold. One
+    wrong rule needs only the larger of the two e-values. The other makes a single bet on ratios inside the margin.
     """
     above, below = ratios > 1 - margin, ratios < 1 + margin
     right = _first(np.minimum(_bets(above), _bets(below)))
@@ -406,9 +422,9 @@ def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
 
 @judges("until_decided")
 def live_keeps_its_promise(student: Any) -> None:
-    """Check that no winner is declared among equal models, even where p-values would declare one.
+    """Check that `until_decided` declares no winner among equal models, even where p-values would declare one.
 
-    A margin must be judged by two bets, and real differences must be found.
+    It must judge a margin by two bets, and must find real differences.
     """
     rng = draw()
 
@@ -417,7 +433,7 @@ def live_keeps_its_promise(student: Any) -> None:
         _race(student, rng, ratios * b, b, what, cause, **settings)
 
     def chosen(make: Callable[[], np.ndarray], telling: Callable[[np.ndarray], bool]) -> np.ndarray:
-        """Return the first ratios drawn on which wrong rules decide differently."""
+        """Return the first drawn ratios on which wrong stopping rules decide differently from the right one."""
         return next(ratios for ratios in (make() for _ in count()) if telling(ratios))
 
     for _ in range(2):
@@ -429,7 +445,7 @@ def live_keeps_its_promise(student: Any) -> None:
         margin = float(rng.uniform(0.02, 0.08))
 
         def scattered(margin: float = margin) -> np.ndarray:
-            """Return ratios mostly inside the margin, some on one side, a few on the other, and none near its ends."""
+            """Return ratios mostly inside the margin, some beyond one end, a few beyond the other, none near an end."""
             ends = rng.choice([0.0, 1.0, -1.0], 40, p=[0.8, 0.15, 0.05]) * rng.choice([-1, 1])
             return 1 + margin * np.where(ends, rng.uniform(1.5, 3, 40) * ends, rng.uniform(-0.6, 0.6, 40))
 
@@ -441,19 +457,19 @@ def live_keeps_its_promise(student: Any) -> None:
 
 
 def answer_verdict(student: Any) -> None:
-    """Check that both answers follow from the rule of `decide` and the formula of `runs_to_decide`."""
+    """Check that the verdict follows from the rule of `decide`, and the rounds from the formula of `runs_to_decide`."""
     same(student.verdict_inside_the_margin(), "equivalent", "question (a)", "it lies inside ± 1 %, which comes first")
     same(student.rounds_in_all(), _runs(30, 0.04, 0.02), "question (b)", "runs_to_decide(30, 0.04, 0.02)")
 
 
 def answer_faster(student: Any) -> None:
-    """Check that both answers follow from 3 ms and 4 ms."""
+    """Check that 3 ms instead of 4 ms is 25 % less time and 33 % more work per second."""
     same(student.percent_less_time(), 25, "question (a)", "1 − 3/4", rel=0.01)
     same(student.percent_more_work(), 100 / 3, "question (b)", "4/3 − 1: the rates are 1/3 and 1/4 per ms", rel=0.02)
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the three answers follow from the definitions."""
+    """Check that the answers are the rounds for p ≤ 1 %, whether the interval leaves out 1, and the gate's verdict."""
     least = next(n for n in range(1, 99) if 2 / 2**n <= 0.01)
     same(student.rounds_at_one_percent(), least, "question 1", "2 / 2ⁿ ≤ 0.01")
     p = stats.binomtest(21, 30).pvalue

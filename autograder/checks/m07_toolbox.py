@@ -1,4 +1,4 @@
-"""Hidden checks of the optional toolbox of module 07, against SciPy, closed forms and counting."""
+"""Hidden checks for the optional toolbox of module 07, against SciPy, closed forms and counting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _welch(a: Any, b: Any) -> Any:
 
 @judges("welch_test")
 def welch_is_welch(student: Any) -> None:
-    """Check that the statistic, the degrees of freedom and the p-value equal SciPy's."""
+    """Check that the statistic, degrees of freedom and p-value of `welch_test` equal SciPy's."""
     rng = draw()
     kinds = ((5, 5, 1.0), (3, 40, 5.0), (20, 8, 0.2), (2, 2, 1.0))
     cases = [tuple(_samples(rng, (10, 1, n), (10.5, scale, m))) for n, m, scale in kinds]
@@ -41,9 +41,10 @@ def welch_is_welch(student: Any) -> None:
 
 @judges("welch_intervals")
 def welch_intervals_agree(student: Any) -> None:
-    """Check that both intervals equal SciPy's: of the values, and of their logarithms.
+    """Check that both intervals of `welch_intervals` equal SciPy's.
 
-    If a value is negative, the ratio must have no interval.
+    The difference has Welch's interval of the values. The ratio has Welch's interval of their logarithms. If a value is
+    negative, the ratio must have no interval.
     """
     rng = draw()
     for n, m, confidence in ((8, 8, 0.95), (5, 30, 0.9), (40, 12, 0.99)):
@@ -61,7 +62,7 @@ def welch_intervals_agree(student: Any) -> None:
 
 
 def answer_welch(student: Any) -> None:
-    """Check that the blog's p-value follows from its six numbers."""
+    """Check that the p-value follows from the blog's two means, standard deviations and sample sizes."""
     truth = stats.ttest_ind_from_stats(12.5, 1.2, 10, 11.8, 1.5, 10, equal_var=False).pvalue
     same(student.p_of_the_blog(), truth, "question (a)", "t = 0.7 / √(1.2²/10 + 1.5²/10), Welch's df", rel=0.03)
     same(student.blog_is_significant(), False, "question (b)", "0.26 is far above 0.05")
@@ -69,7 +70,7 @@ def answer_welch(student: Any) -> None:
 
 @judges("permutation_test")
 def permutation_shuffles(student: Any) -> None:
-    """Check that p-values are close to exact ones, reproducible by their seed, and never zero."""
+    """Check that p-values of `permutation_test` are close to exact ones, reproducible by seed, and never zero."""
     rng, test = draw(), partial(student.permutation_test, resamples=8000, seed=3)
     a, b = rng.normal(0.9, 1, 7), rng.normal(0, 1, 6)
 
@@ -102,7 +103,7 @@ def permutation_shuffles(student: Any) -> None:
 
 @judges("wilcoxon_test")
 def wilcoxon_ranks(student: Any) -> None:
-    """Check that the p-value equals SciPy's asymptotic one, with ties and zeros."""
+    """Check that the p-value of `wilcoxon_test` equals SciPy's asymptotic one, with ties and zeros."""
     rng = draw()
     whole = rng.integers(-3, 5, 50).astype(float)
     cases = [rng.normal(0.4, 1, 30), whole, -rng.exponential(1, 15), rng.normal(0, 1, 400)]
@@ -114,7 +115,10 @@ def wilcoxon_ranks(student: Any) -> None:
 
 @judges("cohens_d", "cohens_d_paired", "vargha_delaney_a12")
 def effects_are_standard(student: Any) -> None:
-    """Check that effect sizes follow Cohen's formulas, and that A12 agrees with counting pairs."""
+    """Check that `cohens_d` and `cohens_d_paired` follow Cohen's formulas.
+
+    `vargha_delaney_a12` must agree with counting pairs.
+    """
     rng = draw()
 
     def pooled(a: list[float], b: list[float]) -> float:
@@ -144,7 +148,7 @@ def _a12(a: Sequence[float], b: Sequence[float]) -> float:
 
 @judges("friedman")
 def friedman_ranks_within_rounds(student: Any) -> None:
-    """Check that statistic and p-value equal SciPy's with and without ties, despite drift.
+    """Check that the statistic and p-value of `friedman` equal SciPy's with and without ties, despite drift.
 
     Equal times and plain lists must work too.
     """
@@ -167,7 +171,7 @@ def friedman_ranks_within_rounds(student: Any) -> None:
 
 @judges("holm")
 def holm_steps_down(student: Any) -> None:
-    """Check that adjusted p-values follow Holm's definition, in the original order."""
+    """Check that `holm` adjusts p-values by Holm's definition and returns them in the original order."""
 
     def stepped(p_values: list[float]) -> list[float]:
         m, order = len(p_values), np.argsort(p_values, kind="stable")
@@ -182,7 +186,10 @@ def holm_steps_down(student: Any) -> None:
 
 @judges("compare_all")
 def all_pairs_are_corrected(student: Any) -> None:
-    """Check that all pairs appear in order, p-values are corrected by Holm, and verdicts respect them."""
+    """Check that `compare_all` returns all pairs in order, with p-values corrected by Holm.
+
+    The verdicts must respect the corrected p-values.
+    """
     rng = draw()
     means = {"p": 1.0, "q": 1.03, "r": 1.0, "s": 1.5}
     results = {name: _latency(rng.normal(mean, 0.05, 25)) for name, mean in means.items()}
@@ -210,7 +217,7 @@ def all_pairs_are_corrected(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from the definitions."""
+    """Check that the answers on 20 tests at 5 %, on Holm against Bonferroni, and on A12 are right."""
     same(student.percent_of_at_least_one(), 100 * (1 - 0.95**20), "question 1", "1 − 0.95²⁰", rel=0.02)
     same(student.significant_after(), [3, 1], "question 2", "Holm gives 0.03, 0.04, 0.04; Bonferroni 0.03, 0.06, 0.09")
     same(student.faster_one(), "b", "question 3", "a's latency is the larger one in 90 % of pairs")

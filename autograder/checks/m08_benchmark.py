@@ -1,4 +1,4 @@
-"""Hidden checks of module 08, with fake clocks, models of known cost, and counted calls."""
+"""Hidden checks for module 08, with fake clocks, models of known cost, and counted calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Calls = dict[str, list[np.ndarray]]
 
 
 def models(act: Callable[[str, Any, int], Any], names: Iterable[str]) -> tuple[dict[str, Callable[[Any], Any]], Calls]:
-    """Return models by name that record their inputs, and these records.
+    """Return fake models by name, and the inputs that each of them records.
 
     Each call returns the result of `act`, which receives the model's name, the inputs and the number of the call.
     """
@@ -41,7 +41,7 @@ def models(act: Callable[[str, Any, int], Any], names: Iterable[str]) -> tuple[d
 
 
 class Clock(FakeClock):
-    """A clock that only its models move, by a time for each call and a time for each row."""
+    """A fake clock that only its models move, by a fixed time per call and a time per row."""
 
     def models(self, **costs: tuple[float, float]) -> tuple[dict[str, Callable[[Any], Any]], Calls]:
         def act(name: str, inputs: Any, _: int) -> None:
@@ -59,9 +59,9 @@ ARM = {"asimd": "NEON", "asimddp": "NEON dot product", "sve": "SVE"}
 
 @judges("cpu_info")
 def processor_is_read(student: Any) -> None:
-    """Check that `cpu_info` finds the model and the flags of the first core.
+    """Check that `cpu_info` finds the name of the processor model and the flags of the first core.
 
-    Names contain colons, Arm spells its flags differently, some flags are unknown, and some texts have no fields.
+    Some names contain colons, Arm lists its flags as "Features", some flags are unknown, and some texts have no fields.
     """
     rng = draw()
     x86 = "processor\t: 0\nmodel name\t: Example(R) Xeon: 9 @ 2.0GHz\n"
@@ -89,7 +89,7 @@ def processor_is_read(student: Any) -> None:
 
 @judges("name_models")
 def names_are_unique(student: Any) -> None:
-    """Check that keys, `name` attributes or positions name the models, and that duplicate names are refused."""
+    """Check that `name_models` takes names from keys, `name` attributes or positions, and refuses duplicate names."""
 
     class Model:
         shows = ("name",)
@@ -118,7 +118,10 @@ def names_are_unique(student: Any) -> None:
 
 @judges("best_throughput")
 def throughput_is_measured(student: Any) -> None:
-    """Check that the batch size with the best median wins, with every measurement kept and every size in the table."""
+    """Check that `best_throughput` chooses the batch size with the best median throughput.
+
+    Every measurement of this size must be kept, and every size must appear in the table `by_batch`.
+    """
     rng = draw()
     scales = {size: np.log(1e-3 + 1e-5 * size**1.4) for size in (1, 4, 32, 128, 512)}
     latencies = {size: seconds(rng.lognormal(scale, 0.3, 15), note=size) for size, scale in scales.items()}
@@ -145,7 +148,7 @@ def throughput_is_measured(student: Any) -> None:
 
 
 def _kept(bench: Any, metric: str, results: Any) -> dict[str, dict[str, Any]]:
-    """Check that results went through `_keep`, and return their metadata by model."""
+    """Check that results were stored by `Benchmark._keep`, and return their metadata by model."""
     told = f"bench.results[{metric!r}]"
     kept, notes = entries(entries(bench.results, "bench.results").get(metric), told), dict[str, dict[str, Any]]()
     for name, result in entries(results, f"the {metric} results").items():
@@ -158,7 +161,10 @@ def _kept(bench: Any, metric: str, results: Any) -> dict[str, dict[str, Any]]:
 
 @judges("Benchmark.run_latency_benchmark", "Benchmark.run_throughput_benchmark")
 def latency_runs_in_rounds(student: Any) -> None:
-    """Check that all models run in the same shuffled rounds, on the requested input and as often as requested."""
+    """Check that `run_latency_benchmark` runs all models in the same shuffled rounds.
+
+    Each model must run on the requested input, as often as requested.
+    """
     rng = draw()
     seconds, clock = dict(zip("bac", rng.uniform(0.05, 0.4, 3).tolist(), strict=True)), Clock()
     named, calls = clock.models(**{name: (took, 0.0) for name, took in seconds.items()})
@@ -195,7 +201,7 @@ def latency_runs_in_rounds(student: Any) -> None:
 
 
 def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock, once: dict[str, int]) -> None:
-    """Check that batches have the requested sizes and consist of the given rows."""
+    """Check that batches of `run_throughput_benchmark` have the requested sizes and consist of the given rows."""
     fixed, per_row, other = rng.uniform((0.5, 0.05, 0.1), (2, 0.2, 0.4)).tolist()
     named, calls = clock.models(x=(fixed, per_row), y=(0.0, other))
     few, many, warm, count = rng.integers((1, 20, 1, 3), (9, 60, 4, 6)).tolist()
@@ -221,7 +227,7 @@ def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock, o
 
 @judges(*(f"Benchmark.run_{metric}_benchmark" for metric in ("accuracy", "memory", "energy")))
 def other_metrics_are_measured(student: Any) -> None:
-    """Check that accuracy, memory and energy call every model on the right input, and pass options on."""
+    """Check that the accuracy, memory and energy benchmarks call every model on the right input and pass options on."""
     rng = draw()
     x, y = rng.random((40, 3)), rng.integers(0, 3, 40)
     right, wrong = np.eye(3)[y], np.eye(3)[(y + 1) % 3]
@@ -247,9 +253,10 @@ def other_metrics_are_measured(student: Any) -> None:
 def _known(
     bench: Any, metric: str, results: Any, asked: tuple[Calls, int, Any], truths: dict[str, list[float]], **truth: Any
 ) -> None:
-    """Check that results of models with known needs are right.
+    """Check the results of models whose need of memory or energy is known.
 
-    Each model must have been called at least as often as asked, and only on inputs of the requested shape.
+    `asked` holds the recorded inputs, the least number of calls and the requested shape. Each model must have been
+    called at least this often, and only on inputs of this shape.
     """
     calls, least, shape = asked
     results = entries(results, f"the {metric} results")
@@ -263,7 +270,7 @@ def _known(
 
 
 def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
-    """Check that each model's memory is measured, on a fake /proc tree that only calls of the models change."""
+    """Check that `run_memory_benchmark` measures each model, on a fake /proc tree that only model calls change."""
     warm, count, rows = rng.integers((0, 2, 2), (4, 5, 9)).tolist()
     needs = {name: [*rng.integers(100, 60_000, warm + count).tolist(), 7] for name in words(rng, 2)}
     folder = f"/tmp/memory-{token_hex(8)}"
@@ -282,7 +289,7 @@ def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
 
 
 def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machine, measured: bool, count: int) -> None:
-    """Check that each model's energy is measured, by a meter and a clock that only calls of the models move."""
+    """Check that `run_energy_benchmark` measures each model, by the meter and the clock of a simulated machine."""
 
     def act(name: str, inputs: Any, _: int) -> None:
         machine.joules = needs[name]
@@ -301,7 +308,7 @@ def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machi
 
 @judges("Benchmark.compare_models")
 def comparison_is_with_the_first(student: Any) -> None:
-    """Check that rows are in order, and that speed-ups of known size take the first model as baseline.
+    """Check that `compare_models` returns rows in order, with speed-ups relative to the first model.
 
     Accuracy has no speed-up, and numbers that were not measured must be None.
     """
@@ -361,7 +368,7 @@ def comparison_is_with_the_first(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the three answers follow from the formulas."""
+    """Check that the answers on the throughput gain, the end of a speed-up and comparable conditions are right."""
     gain = (64 / 0.008) / (1 / 0.002)
     same(student.throughput_gain(), gain, "question 1", "64 rows / 8 ms against 1 row / 2 ms")
     same(student.lower_end_of_speedup(), 1 / 0.84, "question 2", "one over the upper end", abs=0.006)

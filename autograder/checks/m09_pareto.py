@@ -1,4 +1,7 @@
-"""Hidden checks of module 09, against all pairs, areas by counting cells, exact fractions and known probabilities."""
+"""Hidden checks for module 09.
+
+Expected values come from comparing all pairs, counting unit cells, exact fractions and known probabilities.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +31,28 @@ def seconds(values: Iterable[float], **notes: Any) -> BenchmarkResult:
 
 
 def accuracy(correct: int, total: int, **notes: Any) -> BenchmarkResult:
-    """Return an accuracy result with its counts in the metadata."""
+    """Return an accuracy result whose metadata hold the counts `correct` and `total`."""
     return BenchmarkResult("accuracy", [correct / total], {"correct": correct, "total": total, **notes})
 
 
 def beaten_by_none(costs: Sequence[Sequence[float]]) -> list[bool]:
-    """Return for each point whether no other point dominates it. Smaller costs are better; all pairs are compared."""
+    """Return, for each point, whether no other point dominates it.
+
+    Smaller costs are better. All pairs of points are compared.
+    """
     return [
         not any(all(x <= y for x, y in zip(a, b, strict=True)) and tuple(a) != tuple(b) for a in costs) for b in costs
     ]
 
 
 def misspelt(rng: np.random.Generator, word: str) -> str:
-    """Return a word without one of its letters. The full word is still the closest valid one."""
+    """Return a word without one of its letters, as a typo. The closest valid name must still be the full word."""
     place = int(rng.choice([i for i, letter in enumerate(word) if letter.isalpha()]))
     return word[:place] + word[place + 1 :]
 
 
 def table(value: Any, what: str, rows: int, columns: int) -> np.ndarray:
-    """Return an answer as an array of finite numbers with these rows and columns."""
+    """Return an answer as an array of finite numbers with the given numbers of rows and columns."""
     found = array(value, what, (rows, columns))
     expect(bool(np.isfinite(found).all()), f"{what} should be finite")
     return found
@@ -59,9 +65,10 @@ def of_each(rows: Any, what: str, name: str = "model") -> list[Any]:
 
 @judges("dominates")
 def dominance_is_strict_somewhere(student: Any) -> None:
-    """Check that `dominates` is right for points that are better, worse or equal in all, one, or all but one objective.
+    """Check that `dominates` needs a point to be as good in every objective and better in at least one.
 
-    Differences are small and large. Directions, places and numbers of objectives vary.
+    One objective, or all the others, may be better, worse or equal, by small and large differences. Directions, places
+    and numbers of objectives vary.
     """
     rng, dominates = draw(), student.dominates
     cases: list[tuple[Any, ...]] = [((2.0, 3.0), (1.0, 3.0), True, True)]  # one `maximize` for all objectives
@@ -87,7 +94,7 @@ def answer_dominance(student: Any) -> None:
 
 @judges("refuse_mixing")
 def estimates_do_not_rank_with_measurements(student: Any) -> None:
-    """Check that estimates and measurements, or different units, are refused in any order.
+    """Check that `refuse_mixing` refuses estimates next to measurements, and different units, in any order.
 
     Plain numbers must be accepted.
     """
@@ -116,9 +123,10 @@ def estimates_do_not_rank_with_measurements(student: Any) -> None:
 
 @judges("frontier_2d", "frontier_nd")
 def frontiers_agree_with_brute_force(student: Any) -> None:
-    """Check that frontiers agree with comparing all pairs, in one to five dimensions, with many ties and duplicates.
+    """Check that `frontier_2d` and `frontier_nd` agree with comparing all pairs, with many ties and duplicates.
 
-    A curve of 30 000 points, for which comparing all pairs takes too long, must work too.
+    Points have one to five dimensions. `frontier_2d` must also handle a curve of 30 000 points, for which comparing all
+    pairs takes too long.
     """
     rng = draw()
     for dimensions in (1, 2, 3, 4, 5):
@@ -142,7 +150,7 @@ def frontiers_agree_with_brute_force(student: Any) -> None:
 
 @judges("pareto_frontier")
 def frontier_respects_directions(student: Any) -> None:
-    """Check that the frontier of rows and tuples is right under every mix of directions.
+    """Check that `pareto_frontier` is right for rows and for tuples, whichever objectives are maximised.
 
     Duplicates and order must be kept, and a result must count by its median.
     """
@@ -168,9 +176,9 @@ def frontier_respects_directions(student: Any) -> None:
 
 @judges("staircase", "hypervolume_2d")
 def staircase_and_area(student: Any) -> None:
-    """Check that the staircase has the right corners.
+    """Check that `staircase` returns the right corners.
 
-    The area must be the number of unit cells that some point dominates.
+    The area from `hypervolume_2d` must be the number of unit cells that at least one point dominates.
     """
     rng = draw()
     mixes = (("min", "max"), ("min", "min"), ("max", "max"), ("max", "min")) * 4
@@ -198,9 +206,9 @@ def staircase_and_area(student: Any) -> None:
 
 @judges("composite_score")
 def scores_follow_the_formula(student: Any) -> None:
-    """Check that the default score agrees with exact fractions.
+    """Check that the default score of `composite_score` agrees with exact fractions.
 
-    The scale-free score must be a product of powers, in any unit.
+    The scale-free score must be a product of powers, and the same in any unit.
     """
     rng = draw()
     metrics = ("accuracy", "latency", "memory", "energy")
@@ -230,7 +238,7 @@ def scores_follow_the_formula(student: Any) -> None:
 
 @judges("Requirements.from_dict", "Requirements.from_yaml")
 def requirements_are_read(student: Any) -> None:
-    """Check that files and texts give the limits, and that a typo is reported with the nearest key."""
+    """Check that `Requirements` reads limits from files and texts, and reports a typo with the nearest valid name."""
     rng, needs = draw(), student.Requirements
     least, quick = round(float(rng.uniform(0.5, 0.99)), 3), int(rng.integers(1, 50))
     memory, rate, energy = rng.uniform(10, 500, 3).round(1).tolist()
@@ -259,9 +267,10 @@ def requirements_are_read(student: Any) -> None:
 
 @judges("Requirements.violations", "Requirements.filter", "Requirements.rank")
 def filter_then_rank(student: Any) -> None:
-    """Check that each limit works when met, met exactly and broken, and that `rank` puts the best first and keeps ties.
+    """Check that `Requirements` handles every limit that is met, met exactly or broken.
 
-    If no row meets the limits, the ranking is empty. A metric that was not measured must be refused.
+    `rank` must put the best row first and keep the order of ties. If no row meets the limits, the ranking is empty. A
+    metric that was not measured must be refused.
     """
     rng = draw()
     latency, energy, memory, rate, share = rng.integers(3, 16, 5).tolist()
@@ -312,7 +321,7 @@ def filter_then_rank(student: Any) -> None:
 
 @judges("replicate")
 def replicates_have_the_right_spread(student: Any) -> None:
-    """Check that replicates of constants, accuracies and latencies have the right distribution.
+    """Check that `replicate` draws constants, accuracies and latencies from the right distributions.
 
     An accuracy follows a Beta distribution with Jeffreys' prior, and a latency the bootstrap of the median. Models that
     were measured in the same rounds must share one draw of rounds.
@@ -346,15 +355,16 @@ def replicates_have_the_right_spread(student: Any) -> None:
 
 
 def right_on(rows: np.ndarray) -> BenchmarkResult:
-    """Return an accuracy result that records for each row whether it is right."""
+    """Return an accuracy result that records, for each row, whether the prediction is right."""
     return accuracy(int(rows.sum()), len(rows), right=np.packbits(rows).tobytes().hex())
 
 
 @judges("membership_probability")
 def membership_is_a_share_of_frontiers(student: Any) -> None:
-    """Check that the membership probability is right where it is certain, and where it is known.
+    """Check that `membership_probability` returns the known probability of being on the frontier.
 
-    Models must share rows and rounds where they were measured together, and the seed must decide the draw.
+    For exact points, it is 0 or 1. For uncertain points, the check computes it. Models that were measured together must
+    share the drawn rows and rounds, and the seed must decide the draw.
     """
     rng, membership = draw(), student.membership_probability
     points = rng.integers(0, 4, (12, 3)).astype(float)
@@ -364,9 +374,10 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     cause = "they are on every frontier or on none"
     same(membership(exact, objectives, resamples=3), truth, "membership of exact points", cause)
 
-    # Each of 16 slower models alone gets `own` rows right, and alone gets `others` rows wrong. It is on the frontier if
-    # more of the former rows are drawn than of the latter. It takes less memory than the slower model before it, so
-    # that only the quick model can dominate it.
+    # For each of 16 slower models, there are `own` rows that the quick model gets wrong and only this slower model gets
+    # right, and `others` rows that only this model gets wrong. It is on the frontier if more of the former rows are
+    # drawn than of the latter. Each slower model takes less memory than the one before, so that only the quick model
+    # can dominate it.
     apart = [(3, 1), (4, 1), (5, 2), (6, 3), (1, 2), (2, 4), (3, 5), (4, 7)]  # far from even, in either direction
     rows, slower, (own, others) = 400, 16, apart[int(rng.integers(len(apart)))]
     order, x = rng.permutation(rows), np.arange(rows)
@@ -429,7 +440,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from the new staircase, and from the ratio that balances a factor of four."""
+    """Check that area and frontier with model D are right, and the accuracy factor that offsets a factor of four."""
     same(student.hypervolume_with_d(), 140, "question 1", "2 ms × 10 % from A, then 8 ms × 15 % from D")
     same(student.frontier_size_with_d(), 2, "question 2", "D dominates B (same accuracy) and C (same latency)")
     same(student.accuracy_factor(), 4, "question 3", "equal weights: (1/4)^0.5 · f^0.5 = 1")

@@ -1,6 +1,7 @@
-"""Hidden checks of module 10: files, tables, ties and interrupted studies.
+"""Hidden checks for module 10: files, tables, ties and interrupted studies.
 
-Files are stored where the student's code runs, so checks read and write them through the module's own `Path`.
+A study is measured in pieces, such as ``latency-0`` or ``accuracy``, each of them stored in its own file. Files are
+stored where the student's code runs, so checks read and write them through the `Path` of the student's module.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ PIECES = ["latency-0", "accuracy", "latency-1", "throughput", "latency-2", "memo
 
 
 def place() -> str:
-    """Return the path of a new folder, which does not exist yet, where the student's code runs."""
+    """Return a path for a new folder where the student's code runs. The folder does not exist yet."""
     return f"/tmp/suite-{token_hex(8)}"
 
 
 @judges("write_text", "merge_results")
 def pieces_survive(student: Any) -> None:
-    """Check that a file is replaced as a whole, and that pieces of a study merge into one result."""
+    """Check that `write_text` replaces a file as a whole, and that `merge_results` joins the pieces of a study."""
     folder = f"{place()}/deep/new"
     name, first, second = words(draw(), 3)
     first += ", ä, 漢"
@@ -50,7 +51,7 @@ def pieces_survive(student: Any) -> None:
 
 
 def merged_is_one_result(student: Any) -> None:
-    """Check that merged values are in order, with the round orders joined, and that mixed parts are refused.
+    """Check that `merge_results` joins values and round orders of all parts in order, and refuses mixed parts.
 
     Results merged from the same rounds must share one pairing mark.
     """
@@ -88,7 +89,10 @@ def merged_is_one_result(student: Any) -> None:
 
 @judges("run_rows", "summary_rows")
 def rows_are_whole(student: Any) -> None:
-    """Check that every measurement has its row, and every result its value with the interval that belongs to it."""
+    """Check that `run_rows` has one row per measurement, and `summary_rows` one row per result.
+
+    A summary row must give the value with the interval that belongs to this value.
+    """
     rng = draw()
     results = {
         "latency": {
@@ -131,7 +135,7 @@ def rows_are_whole(student: Any) -> None:
 
 
 def rounds(**factors: float) -> dict[str, BenchmarkResult]:
-    """Return latency results of models from common rounds, each slower by its factor."""
+    """Return latency results of models measured in the same rounds, with each model's times scaled by its factor."""
     rng = draw()
     base = rng.lognormal(-6, 0.3, 30)
     rows = shuffled(np.array([base * factor * rng.lognormal(0, 0.005, 30) for factor in factors.values()]))
@@ -139,14 +143,14 @@ def rounds(**factors: float) -> dict[str, BenchmarkResult]:
 
 
 def graded(**right: np.ndarray) -> dict[str, BenchmarkResult]:
-    """Return accuracy results that record which rows each model gets right."""
+    """Return accuracy results that record which rows each model predicts correctly."""
     packed = {name: np.packbits(bits).tobytes().hex() for name, bits in right.items()}
     return {name: accuracy(int(bits.sum()), len(bits), right=packed[name]) for name, bits in right.items()}
 
 
 @judges("comparison_rows")
 def pairs_are_corrected(student: Any) -> None:
-    """Check that all pairs are in order, with p-values corrected by Holm for each metric separately.
+    """Check that `comparison_rows` returns all pairs in order, with p-values corrected by Holm within each metric.
 
     The verdicts must follow the corrected p-values.
     """
@@ -193,14 +197,15 @@ def pairs_are_corrected(student: Any) -> None:
 
 @judges("best_by_dimension")
 def best_admits_ties(student: Any) -> None:
-    """Check that the best model is right, and that ties follow from a test if there is one, else from intervals.
+    """Check that `best_by_dimension` returns the best model of each metric, and the models tied with the best one.
 
-    Estimates must not compete with measurements.
+    Ties must follow from a test if there is one, and otherwise from intervals. Estimates must not compete with
+    measurements.
     """
     rng = draw()
 
     def best(**results: dict[str, BenchmarkResult]) -> dict[str, Any]:
-        """Return the best of one metric. The models are passed under other names and in another order."""
+        """Return the best of one metric, after passing the models under other names and in another order."""
         ((metric, by_model),) = results.items()
         told = dict(zip(by_model, words(rng, len(by_model)), strict=True))
         order = {told[name]: by_model[name] for name in rng.permutation(list(by_model)).tolist()}
@@ -255,11 +260,11 @@ def best_admits_ties(student: Any) -> None:
 
 
 class Interrupted(Exception):
-    """The exception with which a check simulates a power cut."""
+    """An exception that simulates a power cut."""
 
 
 class Meter:
-    """A stand-in for the measurements of a suite. It draws values for each piece and records them.
+    """A stand-in for the measurements of a suite. It draws values for each piece of the study and records them.
 
     At the piece `breaks_at`, it raises Interrupted.
     """
@@ -286,7 +291,7 @@ class Meter:
 
 @judges("BenchmarkSuite.run_full_benchmark", "BenchmarkSuite._check_same_study", "BenchmarkSuite.load")
 def interrupted_runs_resume(student: Any) -> None:
-    """Check that a study resumes wherever it was interrupted, and that a different study is refused.
+    """Check that `run_full_benchmark` resumes a study wherever it was interrupted, and refuses a different study.
 
     Earlier measurements must never be deleted.
     """
@@ -359,7 +364,7 @@ def interrupted_runs_resume(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the three answers follow from the definitions."""
+    """Check that the answers on the pairs of five models, on a tie and on the pieces left to measure are right."""
     same(student.pairs_of_five(), 10, "question 1", "5 · 4 / 2")
     cause = "where rounds pair, the paired test has the word; single intervals also hold what both models share"
     same(student.are_tied(), False, "question 2", cause)

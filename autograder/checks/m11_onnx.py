@@ -1,6 +1,7 @@
-"""Hidden checks of module 11, against hand-made graphs and traces, scikit-learn's predictions, and a fake clock.
+"""Hidden checks for module 11, with hand-made graphs and traces, and a fake clock.
 
-Files are stored where the student's code runs, so checks use the module's own `Path` and `tempfile` for them.
+Some expected values are scikit-learn's predictions. Files are stored where the student's code runs, so checks use the
+`Path` and `tempfile` of the student's module.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ OPSETS = {"": 21, "ai.onnx.ml": 1}
 
 
 def graph(nodes: Iterable[tuple[Any, ...]], tensors: Mapping[str, np.ndarray], inputs: int, outputs: int) -> bytes:
-    """Return an ONNX model as bytes, from x with `inputs` columns to y with `outputs` columns.
+    """Return an ONNX model as bytes. Its input x has `inputs` columns, and its output y has `outputs` columns.
 
-    Each node is a tuple of its operator, inputs, outputs and, optionally, attributes.
+    Each node is a tuple of its operator, inputs, outputs and, optionally, attributes. Names are separated by spaces.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -64,9 +65,10 @@ def _linear(W: np.ndarray, **more: np.ndarray) -> bytes:
 
 @judges("operators", "weights")
 def graphs_are_read(student: Any) -> None:
-    """Check that operators are read in order, initializers with shape and dtype, and floats of attributes.
+    """Check that `operators` lists operators in order, and that `weights` returns all stored numbers.
 
-    The graph is given as bytes and as a file.
+    The numbers are initializers, with their shape and dtype, and floats in the attributes of nodes. Graphs are given as
+    bytes and as files.
     """
     rng = draw()
     W, shape = rng.normal(size=(5, 2)).astype(np.float32), np.array([7, 9], np.int64)
@@ -94,7 +96,7 @@ def graphs_are_read(student: Any) -> None:
 
 
 def answer_parameters(student: Any) -> None:
-    """Check that parameters are counted layer by layer, with four bytes for each."""
+    """Check that the answers count parameters layer by layer, and four bytes for each parameter."""
     truth = sum(a * b + b for a, b in pairwise((64, 256, 128, 10)))
     same(student.parameters_of_the_network(), truth, "(a)", "inputs × units weights and units biases a layer")
     same(student.bytes_of_the_network(), 4 * truth, "(b)", "four bytes a parameter")
@@ -107,11 +109,11 @@ OPERATORS = {
     "Scaler", "Sigmoid", "Softmax", "Squeeze", "Sub", "Transpose", "Unsqueeze",
 }  # fmt: skip
 LARGEST_FILE, MOST_NODES, MOST_WEIGHTS = 2**18, 20, 10**4
-MOST_NUMBERS = 10**6  # for the product of a node's input sizes, which the size of its output never exceeds
+MOST_NUMBERS = 10**6  # limit on the product of a node's input sizes, which its output never exceeds
 
 
 def _safe_model(content: Any, what: str) -> Any:
-    """Return a student's model, parsed.
+    """Parse a student's exported model and return it.
 
     Raise CheckFailed for anything that a small export lacks, such as external files, subgraphs or bulky tensors.
     """
@@ -137,7 +139,8 @@ def _safe_model(content: Any, what: str) -> Any:
 def _answers(model: Any, X: np.ndarray, what: str) -> np.ndarray:
     """Return the last output of a student's model, evaluated node by node.
 
-    ONNX Runtime must not run untrusted graphs: it trusts their attributes and allocates as much memory as they require.
+    ONNX Runtime must not run untrusted graphs, because it trusts their attributes and allocates as much memory as the
+    attributes require.
     """
     from onnx import numpy_helper
 
@@ -160,9 +163,9 @@ def _answers(model: Any, X: np.ndarray, what: str) -> np.ndarray:
 
 @judges("refuse_bad_weights", "convert")
 def conversion_is_sound(student: Any) -> None:
-    """Check that bad weights are reported by name and number.
+    """Check that `refuse_bad_weights` reports a tensor with NaN or infinite weights by name, and counts these weights.
 
-    A converted model must take float32, return arrays, and agree with scikit-learn.
+    A model from `convert` must take float32, return arrays, and agree with scikit-learn.
     """
     from onnx import TensorProto
     from sklearn.linear_model import LogisticRegression, Ridge
@@ -192,7 +195,7 @@ def conversion_is_sound(student: Any) -> None:
 
 @judges("session_options")
 def sessions_keep_conditions(student: Any) -> None:
-    """Check that every session option is set as requested."""
+    """Check that `session_options` sets every option as requested."""
     levels = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
     for threads in (1, 3):
         for optimization, level in {**levels, "all": "ORT_ENABLE_ALL"}.items():
@@ -209,7 +212,7 @@ def sessions_keep_conditions(student: Any) -> None:
 
 
 def _row_named(parity: Any) -> Any:
-    """Return a function that calls `parity` and reduces the message of its ValueError to the rows named in it."""
+    """Return a wrapper of `parity` that reduces the message of a ValueError to the row numbers in it."""
 
     def call(*answers: np.ndarray) -> Any:
         try:
@@ -223,7 +226,7 @@ def _row_named(parity: Any) -> Any:
 
 @judges("check_parity")
 def parity_is_checked(student: Any) -> None:
-    """Check that differences within the tolerance pass, and that larger ones are located by row.
+    """Check that `check_parity` accepts differences within the tolerance, and locates larger ones by row.
 
     Labels must be equal.
     """
@@ -262,7 +265,7 @@ def parity_is_checked(student: Any) -> None:
 
 @judges("numpy_baseline")
 def baseline_is_the_network(student: Any) -> None:
-    """Check that each kind of output agrees with float64 arithmetic by hand.
+    """Check that `numpy_baseline` agrees with float64 arithmetic by hand, for each kind of output.
 
     Large inputs must not overflow.
     """
@@ -291,13 +294,16 @@ def baseline_is_the_network(student: Any) -> None:
 
 
 def answer_baseline(student: Any) -> None:
-    """Check that the answer is the quotient of the two ratios."""
+    """Check that NumPy's time over ONNX's is the quotient of the two given ratios."""
     cause = "divide the two ratios: (sk/onnx) / (sk/numpy)"
     same(student.numpy_against_onnx(), 2.6 / 1.9, "NumPy over ONNX", cause, rel=0.03)
 
 
 def _trace(rng: np.random.Generator, runs: int) -> tuple[list[dict[str, Any]], np.ndarray]:
-    """Return a made-up trace of `OPERATORS_IN_TURN` in random order, and the times of each run's nodes."""
+    """Return a made-up trace of runs of `OPERATORS_IN_TURN`, and the times of the nodes in each run.
+
+    The events of the trace are in random order.
+    """
     times = rng.integers(1, 120, (runs, len(OPERATORS_IN_TURN)))
     events = [{"cat": "Session", "name": "session_initialization", "ts": 1, "dur": 99, "args": {}}]
     for start, spent in zip(range(1000, 1000 * (runs + 1), 1000), times.tolist(), strict=True):
@@ -316,7 +322,10 @@ OPERATORS_IN_TURN = ["Gemm", "Relu", "Gemm", "Relu", "Gemm", "Softmax"]
 
 @judges("operator_shares")
 def shares_come_from_the_trace(student: Any) -> None:
-    """Check that shares use kernel times only, from the first run that counts on, and are sorted and sum to 1."""
+    """Check that `operator_shares` uses kernel times only, ignores the skipped runs, and returns sorted shares.
+
+    The shares must sum to 1.
+    """
     events, times = _trace(draw(), 6)
     for skip in (0, 1, 4):
         medians = np.median(times[skip:], axis=0)
@@ -335,7 +344,7 @@ def shares_come_from_the_trace(student: Any) -> None:
 
 @judges("time_breakdown")
 def stages_are_timed(student: Any) -> None:
-    """Check that each stage is charged its own time in every run."""
+    """Check that `time_breakdown` assigns each stage its own time in every run."""
     rng = draw()
     clock, seconds = FakeClock(5.0), {name: float(rng.uniform(0.1, 2)) for name in words(rng, 5)}
     marks, last = dict(zip(seconds, rng.permutation(99)[:5].tolist(), strict=True)), [*seconds][-1]
@@ -362,16 +371,17 @@ def stages_are_timed(student: Any) -> None:
 
 
 def answer_amdahl(student: Any) -> None:
-    """Check that the answers follow from Amdahl's law at p = 0.6."""
+    """Check that the speed-ups follow from Amdahl's law if 60 % of the time is accelerated."""
     cause = "1 / ((1 − p) + p / s) with p = 0.6"
     same(student.speed_up_of_the_whole(), 1 / (0.4 + 0.6 / 5), "(a)", cause, rel=0.03)
     same(student.largest_speed_up(), 2.5, "(b)", "with s infinite, 1 / (1 − p) is left", rel=0.01)
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers compare scores and use the same number of threads on both sides.
+    """Check that the answers are: do not ship, quote the share, and a fair speed-up of 1.6.
 
-    The times under a profiler are not latencies, so only their shares may be quoted.
+    A score that differs by more than the tolerance forbids shipping. Times under a profiler are not latencies, so only
+    their shares may be quoted. A fair speed-up compares models that use the same number of threads.
     """
     same(student.may_ship(), False, "question 1", "a score differs by 0.31 and the tolerance is 0.0001")
     same(student.number_to_quote(), "share", "question 2", "the profiler makes a run several times longer")

@@ -1,6 +1,6 @@
-"""Hidden checks of module 12, against ONNX's reference evaluator, exact integers and hand-made graphs.
+"""Hidden checks for module 12, against ONNX's reference evaluator, exact integers and hand-made graphs.
 
-Files are judged by properties that hold on any machine (integer operators, size, agreement), never by a clock.
+Files are judged by properties that hold on any machine (integer operators, size, agreement), never by speed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _reference(op: str, *inputs: np.ndarray) -> np.ndarray:
 
 @judges("quantization_params", "quantize_tensor", "dequantize")
 def grids_span_tensors(student: Any) -> None:
-    """Check that scales and zero points follow their formulas, and that conversions agree with ONNX's operators."""
+    """Check that `quantization_params` follows its formulas, and that conversions agree with ONNX's operators."""
     rng = draw()
     grid_of = student.quantization_params
     table = rng.normal(0, [0.1, 1, 10, 0, 3], (30, 5))
@@ -68,7 +68,7 @@ def grids_span_tensors(student: Any) -> None:
 
 @judges("sqnr")
 def noise_is_measured(student: Any) -> None:
-    """Check that `sqnr` follows its definition, with one scale and with one scale per channel."""
+    """Check that `sqnr` follows its definition, with one scale for the tensor and with one scale per channel."""
     x = draw().normal(0, 3, (40, 6)) * [1, 1, 1, 0.1, 0.1, 4]
     for bits in (3, 5, 8):
         for axis in (None, 1):
@@ -82,7 +82,7 @@ def noise_is_measured(student: Any) -> None:
 
 
 def answer_bits(student: Any) -> None:
-    """Check that a bit is worth 6.02 dB, and that the scales of the channels take four bytes each."""
+    """Check that each bit adds 6.02 dB, and that the shrink factor counts four bytes for the scale of each channel."""
     same(student.decibels_at_five_bits(), 38 - 18.06, "(a)", "three bits of 6.02 dB", rel=0.01)
     cause = "old bytes 4 · 784 · 512; new bytes 784 · 512 and 512 scales of 4 bytes"
     same(student.shrink_factor(), 4 * 784 / (784 + 4), "(b)", cause, rel=1e-3)
@@ -90,7 +90,7 @@ def answer_bits(student: Any) -> None:
 
 @judges("int8_matmul")
 def products_are_integer(student: Any) -> None:
-    """Check that the product agrees with exact integers, also where narrow sums would overflow."""
+    """Check that `int8_matmul` agrees with exact integers, also where sums in narrow integers would overflow."""
     rng = draw()
     for k, za, signed in ((4, 0, False), (900, 131, False), (900, 255, False), (50, 0, True)):
         a = rng.integers(-127 if signed else 0, 128 if signed else 256, (6, k)).astype(np.int8 if signed else np.uint8)
@@ -111,7 +111,7 @@ def products_are_integer(student: Any) -> None:
 
 
 def _qdq(op: str, linear: np.ndarray, activations: bool, weight: bool) -> bytes:
-    """Return a model of x · W with `op`, whose activations and weights are in QDQ form where requested."""
+    """Return a model of x · W by operator `op`, with activations and weights in QDQ form where requested."""
     nodes = [("QuantizeLinear", "x s zu", "xq"), ("DequantizeLinear", "xq s zu", "xd")] if activations else []
     nodes += [("DequantizeLinear", "Wq s zi", "Wd")] if weight else []
     nodes += [(op, f"{'xd' if activations else 'x'} {'Wd' if weight else 'W'}", "h"), ("Relu", "h", "y")]
@@ -122,7 +122,7 @@ def _qdq(op: str, linear: np.ndarray, activations: bool, weight: bool) -> bytes:
 
 
 def _drawn_chain(rng: np.random.Generator) -> tuple[bytes, dict[str, int]]:
-    """Return a chain of up to five products, quantised in four ways, and the counts of its integer operators."""
+    """Return a random chain of up to five matrix multiplications, and the counts of those that run in integers."""
     nodes: list[tuple[Any, ...]] = []
     tensors: dict[str, np.ndarray] = {"s": np.array(0.05, np.float32)}
     tensors |= {"zu": np.array(3, np.uint8), "zi": np.array(0, np.int8)}
@@ -143,7 +143,7 @@ def _drawn_chain(rng: np.random.Generator) -> tuple[bytes, dict[str, int]]:
 
 @judges("integer_operators")
 def fakes_are_found(student: Any) -> None:
-    """Check that only products of integer activations and integer weights count."""
+    """Check that `integer_operators` counts only matrix multiplications of integer activations and integer weights."""
     rng = draw()
     W = rng.normal(size=(5, 4)).astype(np.float32)
     for _ in range(8):
@@ -170,7 +170,7 @@ def fakes_are_found(student: Any) -> None:
 
 @judges("saturating_matmul")
 def pairs_saturate(student: Any) -> None:
-    """Check that only sums of pairs of products are clipped to 16 bits, by computing them one by one."""
+    """Check that `saturating_matmul` clips only sums of two products to 16 bits, by computing them one by one."""
     rng = draw()
 
     def summed(a: np.ndarray, w: np.ndarray) -> list[list[int]]:
@@ -195,7 +195,7 @@ def answer_saturation(student: Any) -> None:
 
 
 def _safe(content: Any, most: int) -> Any:
-    """Return the model of a student's file. Raise CheckFailed for content that quantisation never writes."""
+    """Parse a student's file and return its model. Raise CheckFailed for content that quantisation never writes."""
     from autograder.leaderboard.entry import validate
     from autograder.leaderboard.settings import EntryLimits
 
@@ -210,7 +210,7 @@ def _safe(content: Any, most: int) -> Any:
 
 
 def _weights_are_as_asked(result: Any, truth: dict[str, np.ndarray], choices: dict[str, Any], most: int) -> None:
-    """Check that integers, scales and zero points of a file give its weights, with the requested options."""
+    """Check that the integers, scales and zero points of a quantised file reproduce its weights, with these options."""
     said = f" with {choices}" if choices else ""
     kept, wanted = weights(_safe(result, most)), choices.get("weight_type", "int8")
     for name, weight in truth.items():
@@ -234,7 +234,7 @@ def _weights_are_as_asked(result: Any, truth: dict[str, np.ndarray], choices: di
 
 @judges("write_dynamic")
 def dynamic_files_are_integer(student: Any) -> None:
-    """Check that a network becomes integer, shrinks to about a quarter, and that no file is overwritten."""
+    """Check that `quantize_dynamic_int8` makes a network integer and a quarter of its size, and overwrites no file."""
     rng = draw()
     shapes = {"W": (96, 512), "V": (512, 10)}
     tensors = {name: rng.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()}
@@ -257,7 +257,7 @@ def dynamic_files_are_integer(student: Any) -> None:
 
 @judges("clipped_share")
 def calibration_is_checked(student: Any) -> None:
-    """Check that the clipped share agrees with counting."""
+    """Check that `clipped_share` agrees with counting the values that lie outside the quantisation grid."""
     rng = draw()
     for scale, zero, bits, signed in ((0.1, 100, 8, False), (0.5, 0, 8, True), (1.0, 0, 4, False)):
         low, high = (scale * (end - zero) for end in ((-127, 127) if signed else (0, 2**bits - 1)))
@@ -271,7 +271,7 @@ def calibration_is_checked(student: Any) -> None:
 
 @judges("int8_pays")
 def rules_use_intervals(student: Any) -> None:
-    """Check that the verdict is right for all combinations of intervals below, across and above the limits."""
+    """Check that `int8_pays` is right for all combinations of intervals below, across and above the limits."""
     rng = draw()
 
     def verdict(kinds: tuple[str, str]) -> str:
@@ -291,7 +291,7 @@ def rules_use_intervals(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that identical graphs show no gain, an interval across the limit decides nothing, and 75 becomes 0.5."""
+    """Check that identical graphs show no gain, an interval across the limit is undecided, and 75 means 0.5."""
     same(student.true_gain(), 0.0, "question 1", "the same graph is the same speed, whatever p says")
     cause = "the interval 0.63 to 0.84 lies on both sides of 0.8"
     same(student.what_the_rule_says(), "undecided", "question 2", cause)

@@ -1,6 +1,7 @@
-"""Hidden checks of module 13, against sorting by hand, silenced units, singular values and finite differences.
+"""Hidden checks for module 13, against sorting by hand, silenced units, singular values and finite differences.
 
-Networks are judged by their numbers and outputs, never by a clock, and the journal by what it accepts and refuses.
+Networks are judged by their weights and outputs, never by speed. The journal of experiments is judged by the entries
+that it accepts and refuses.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _given(student: Any, network: list[Layer]) -> list[Any]:
 
 
 def _taken(network: Any, number: int, what: str) -> list[Layer]:
-    """Return a student's network of `number` layers as layers of plain arrays."""
+    """Convert a student's network, which must have `number` layers, to layers of plain arrays."""
     layers = []
     for i, layer in enumerate(items(network, what, number)):
         of_it = f"layer {i} of {what}"
@@ -64,9 +65,9 @@ def _answers_alike(got: list[Layer], truth: list[Layer], X: np.ndarray, what: st
 
 @judges("prune_weights")
 def weights_are_pruned(student: Any) -> None:
-    """Check that exactly the smallest weights of each layer become 0, even among equal magnitudes.
+    """Check that `prune_weights` sets exactly the smallest weights of each layer to 0, even among equal magnitudes.
 
-    The other weights, biases, ReLU and the original network must not change.
+    The other weights, the biases, the ReLUs and the original network must not change.
     """
     rng = draw()
     truths = _network(rng, (7, 6, 5, 4))
@@ -89,16 +90,17 @@ def weights_are_pruned(student: Any) -> None:
 
 
 def answer_sparse(student: Any) -> None:
-    """Check that each remaining weight takes eight bytes, and each weight of a dense matrix four."""
+    """Check that the answers count eight bytes per remaining weight, and four bytes per weight of a dense matrix."""
     same(student.shrink_at_ninety_percent(), 5.0, "(a)", "a tenth of the weights at 8 bytes, instead of 4 each")
     same(student.break_even_share(), 0.5, "(b)", "8 bytes for each weight left, against 4 for each")
 
 
 @judges("prune_units")
 def units_are_removed(student: Any) -> None:
-    """Check that the right units are removed: outputs equal those of the dense network with these units silenced.
+    """Check that `prune_units` removes the right units.
 
-    The importance of a unit must use the norms of its incoming and its outgoing weights.
+    The outputs must equal those of the dense network with these units silenced. The importance of a unit must be the
+    product of the norms of its incoming and its outgoing weights.
     """
     rng = draw()
     X = rng.normal(size=(30, 9))
@@ -128,7 +130,10 @@ def units_are_removed(student: Any) -> None:
 
 
 def answer_units(student: Any) -> None:
-    """Check that the share of multiplications is right. Only the middle matrix shrinks on both sides."""
+    """Check that the remaining fraction of multiplications is right.
+
+    Only the middle matrix shrinks in both dimensions.
+    """
     truth = (784 * 256 + 256 * 128 + 128 * 10) / (784 * 512 + 512 * 256 + 256 * 10)
     cause = "784 · 256 + 256 · 128 + 128 · 10 over 784 · 512 + 512 · 256 + 256 · 10"
     same(student.share_of_multiplications(), truth, "the share", cause, rel=2e-3)
@@ -136,9 +141,9 @@ def answer_units(student: Any) -> None:
 
 @judges("factorise", "low_rank")
 def factors_are_best(student: Any) -> None:
-    """Check that the error is the smallest possible (Eckart and Young), and that the factors are balanced.
+    """Check that `factorise` has the smallest possible error (Eckart and Young) and returns balanced factors.
 
-    Exactly those layers must be replaced that become smaller.
+    `low_rank` must replace exactly those layers that become smaller.
     """
     rng = draw()
     for shape, rank, relu in product(((14, 9), (9, 14), (10, 10)), (1, 4, 9), (True, False)):
@@ -195,7 +200,7 @@ def probabilities_are_soft(student: Any) -> None:
 
 
 def _loss(scores: Any, labels: Any, teacher: Any, temperature: float, share: float) -> float:
-    """Return the loss by its formula, with SciPy's log-softmax."""
+    """Return the distillation loss by its formula, with SciPy's log-softmax."""
     hard = -float(special.log_softmax(scores, axis=1)[np.arange(len(labels)), labels].mean())
     if teacher is None:
         return hard
@@ -204,7 +209,7 @@ def _loss(scores: Any, labels: Any, teacher: Any, temperature: float, share: flo
 
 
 def _slope(scores: np.ndarray, *rest: Any) -> np.ndarray:
-    """Return the gradient of the loss by finite differences."""
+    """Return the gradient of `_loss` by finite differences."""
     steps = 1e-5 * np.eye(scores.size).reshape(-1, *scores.shape)
     slopes = [(_loss(scores + step, *rest) - _loss(scores - step, *rest)) / 2e-5 for step in steps]
     return np.reshape(slopes, scores.shape)
@@ -212,9 +217,9 @@ def _slope(scores: np.ndarray, *rest: Any) -> np.ndarray:
 
 @judges("distillation_loss", "distillation_gradient")
 def teaching_has_the_right_slope(student: Any) -> None:
-    """Check that the loss agrees with its closed form.
+    """Check that `distillation_loss` agrees with its closed form.
 
-    The gradient must agree with finite differences of that form, not of the student's loss.
+    `distillation_gradient` must agree with finite differences of this form, not of the student's loss.
     """
     rng = draw()
     for n, classes in ((5, 4), (3, 6)):
@@ -235,9 +240,9 @@ def teaching_has_the_right_slope(student: Any) -> None:
 
 @judges("seed_verdict")
 def seeds_must_agree(student: Any) -> None:
-    """Check that a verdict needs all seeds on one side, or all within the margin. Otherwise it is undecided.
+    """Check that `seed_verdict` needs the intervals of all seeds on the same side of 0, or all within the margin.
 
-    A single seed must be refused.
+    Otherwise, the verdict must be undecided. A single seed must be refused.
     """
     rng = draw()
     for seeds in (2, 3, 5):
@@ -270,9 +275,9 @@ def _raced(student: Any, name: str, against: str, verdict: str, measured: bool =
 
 @judges("changes", "Journal.record")
 def journals_hold_their_rules(student: Any) -> None:
-    """Check that `changes` lists what differs, and that a journal refuses entries that break its rules.
+    """Check that `changes` lists the settings that differ, and `Journal.record` refuses entries that break a rule.
 
-    Only an entry that is kept may replace the baseline.
+    Only an entry with the verdict "keep" may replace the baseline.
     """
     rng = draw()
     cases: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
@@ -355,7 +360,7 @@ def journals_hold_their_rules(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers are a fifth, undecided (the two seeds disagree), and the softmax of the scores 2 and 0."""
+    """Check that the answers are 0.2, "undecided" because two seeds disagree, and the softmax of the scores 2 and 0."""
     same(student.share_at_rank_100(), 0.2, "question 1", "100 · (1000 + 1000) of 1000 · 1000")
     said = text(student.what_two_seeds_say(), "question 2")
     expect(said.startswith("undecided"), "question 2: the interval of seed 1 holds 0, so the seeds do not agree")

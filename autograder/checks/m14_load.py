@@ -1,4 +1,4 @@
-"""Hidden checks of module 14, with counted arrivals, simulated servers on a fake clock, and queues of known truth."""
+"""Hidden checks for module 14, with counted arrivals, servers simulated on a fake clock, and queues of known waits."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tinybench.support.traffic.load_checks import judge_of_rates
 
 @judges("arrivals")
 def arrivals_are_poisson(student: Any) -> None:
-    """Check that counts vary as a Poisson number does, with uniform moments and exponential gaps.
+    """Check that `arrivals` draws a Poisson process: Poisson counts, uniform times and exponential gaps.
 
-    Constant arrivals must be regular.
+    Constant arrivals must be evenly spaced.
     """
     rng, arrivals = draw(), student.arrivals
     spread, every = 0.0, 0
@@ -64,16 +64,16 @@ def arrivals_are_poisson(student: Any) -> None:
 
 
 def answer_arrivals(student: Any) -> None:
-    """Check that the answers are 0 and 1 − e^(−0.2)."""
+    """Check that the share of gaps below 2 ms is 0 with a metronome, and 1 − e^(−0.2) with Poisson arrivals."""
     same(student.close_behind_with_a_metronome(), 0, "with a metronome", "all gaps are 10 ms")
     same(student.close_behind_with_poisson(), -math.expm1(-0.2), "with Poisson arrivals", "1 − e^(−0.2)", rel=0.03)
 
 
 @judges("LoadResult.latencies", "LoadResult.lateness")
 def latency_counts_from_the_intended_start(student: Any) -> None:
-    """Check that latencies and lateness count from the intended start.
+    """Check that `latencies` and `lateness` of `LoadResult` count from the intended start of a request.
 
-    Some requests start late, and some fail and have an infinite latency.
+    Some requests start late. Some fail, and their latency is infinite.
     """
     rng = draw()
     for size in (1, 7, 40):
@@ -88,13 +88,13 @@ def latency_counts_from_the_intended_start(student: Any) -> None:
 
 
 def answer_omission(student: Any) -> None:
-    """Check that the answers follow from a pause of 2 s, and from one slow request in 1,800."""
+    """Check that stops of 2 s give a p99 of 1.8 s for many users, but one slow request in 1,800 for a single user."""
     same(student.p99_of_many(), 1.8, "the p99", "nine tenths of those in a stop wait less than 1.8 s", rel=0.01)
     same(student.slow_percent_of_one(), 100 / 1800, "the share", "18 s / 10 ms are 1,800 requests", rel=0.02)
 
 
 class Answered:
-    """A finished request with an outcome or an error, with the methods of a future."""
+    """A finished request with a result or an error. It has the methods of a future."""
 
     def __init__(self, function: Callable[[int], Any], i: int) -> None:
         try:
@@ -132,7 +132,7 @@ class Pool:
 
 @judges("open_loop")
 def open_loop_keeps_to_its_times(student: Any) -> None:
-    """Check that requests start on time, on a clock that only sleeping and submitting move.
+    """Check that `open_loop` starts requests on time, on a clock that only sleeping and submitting move.
 
     Some sleeps and some submissions take too long, and some requests fail.
     """
@@ -168,9 +168,10 @@ def open_loop_keeps_to_its_times(student: Any) -> None:
 
 @judges("tail_interval")
 def tail_interval_knows_jams(student: Any) -> None:
-    """Check that the interval agrees with an independent formula, with and without jams.
+    """Check that `tail_interval` agrees with an independent formula, with and without jams.
 
-    A run whose slow requests lie in too few stretches must be refused.
+    A jam makes the requests in one stretch of the run slow. A run whose slow requests lie in too few stretches must be
+    refused.
     """
     rng = draw()
     for q, confidence, jam in ((50, 0.95, 0), (90, 0.95, 3), (90, 0.8, 9), (99, 0.95, 1), (75, 0.999, 20)):
@@ -195,17 +196,17 @@ def tail_interval_knows_jams(student: Any) -> None:
 
 
 def answer_averages(student: Any) -> None:
-    """Check that the answers are 109 ms and 1000 ms."""
+    """Check that the mean of the p99s is 109 ms, whereas the p99 of all requests is 1000 ms."""
     same(student.mean_of_p99s(), 109, "the mean of the p99s", "(9 · 10 + 1000) / 10")
     same(student.p99_of_all(), 1000, "the p99 of all requests", "a tenth of all requests take 1000 ms")
 
 
 @judges("server")
 def the_highest_rate_is_found(student: Any) -> None:
-    """Check that the highest rate is found on simulated servers with a known border, in few runs.
+    """Check that `server` finds the highest rate that a simulated server sustains, in few runs.
 
-    A rate that surely kept the bound and one that surely broke it must enclose the result. The percentiles are not
-    extreme, so that a few requests are enough, because all of them are sent to the sandbox.
+    A rate that surely kept the latency bound and one that surely broke the bound must enclose the result. The
+    percentiles are p75 and p50, for which a few requests are enough, because all requests are sent to the sandbox.
     """
     rng = draw()
     for q, powers in ((75.0, (2, 12)), (50.0, (4, 9))):
@@ -244,14 +245,14 @@ def the_highest_rate_is_found(student: Any) -> None:
 
 
 def answer_stopping(student: Any) -> None:
-    """Check that the answers are the smallest n with 0.99^n ≤ 0.01 and with 0.9^n ≤ 0.01."""
+    """Check that the requests needed are the smallest n with 0.99^n ≤ 0.01 for p99, and with 0.9^n ≤ 0.01 for p90."""
     same(student.requests_for_p99(), 459, "requests for p99", "0.99^n is at most 0.01")
     same(student.requests_for_p90(), 44, "requests for p90", "0.9^n is at most 0.01")
 
 
 # ---- queues
 def waits_by_events(times: list[float], work: list[float], servers: int) -> list[float]:
-    """Return the waits of requests that are served one by one, each by the server that is free first."""
+    """Return the waiting time of each request. The server that is free first serves the next request."""
     free, waits = [0.0] * servers, []
     for arrived, needed in zip(times, work, strict=True):
         first = free.index(min(free))
@@ -264,7 +265,7 @@ def waits_by_events(times: list[float], work: list[float], servers: int) -> list
 def batches_by_events(
     times: list[float], seconds: Callable[[int], float], max_batch: int, max_wait: float
 ) -> tuple[list[float], list[int]]:
-    """Return latencies and batch sizes, simulated from event to event.
+    """Return latencies and batch sizes from a discrete-event simulation.
 
     An event is an arrival, the end of a batch, or the moment at which the oldest request has waited `max_wait`.
     """
@@ -285,7 +286,7 @@ def batches_by_events(
 
 
 def erlang_c_wait(rate: float, service: float, servers: int) -> float:
-    """Return the mean wait by the explicit sum of Erlang C, in exact fractions."""
+    """Return the mean waiting time by the explicit sum of the Erlang C formula, in exact fractions."""
     work = Fraction(rate * service).limit_denominator(10**6)  # short fractions, because their powers are long
     last = work**servers / math.factorial(servers) * servers / (servers - work)
     waits = last / (sum(work**k / math.factorial(k) for k in range(servers)) + last)
@@ -294,7 +295,7 @@ def erlang_c_wait(rate: float, service: float, servers: int) -> float:
 
 @judges("littles_law", "utilisation")
 def laws_of_averages(student: Any) -> None:
-    """Check that Little's law and the utilisation agree with exact fractions."""
+    """Check that `littles_law` and `utilisation` agree with exact fractions."""
     rng = draw()
     littles_law, utilisation = student.littles_law, student.utilisation
     for _ in range(8):
@@ -320,9 +321,9 @@ def one_server_waits(student: Any) -> None:
 
 @judges("mmc")
 def several_servers_wait(student: Any) -> None:
-    """Check that `mmc` agrees with the explicit sum of Erlang C in exact fractions.
+    """Check that `mmc` agrees with the explicit sum of the Erlang C formula in exact fractions.
 
-    Some pools are so large that the terms of the sum overflow floats.
+    Some pools have so many servers that the terms of the sum overflow floats.
     """
     rng = draw()
     for servers in (1, 2, 3, *rng.integers(4, 60, 6).tolist(), int(rng.integers(250, 350))):
@@ -334,14 +335,14 @@ def several_servers_wait(student: Any) -> None:
 
 
 def answer_waiting(student: Any) -> None:
-    """Check that the answers are the waits of M/M/1 and M/D/1 at ρ = 0.9."""
+    """Check that the mean waits at ρ = 0.9 are those for exponential (M/M/1) and for constant service times (M/D/1)."""
     same(student.wait_if_exponential(), 90, "the wait if exponential", "ρ / (1 − ρ) × 10 ms")
     same(student.wait_if_constant(), 45, "the wait if constant", "half of the exponential one")
 
 
 @judges("waits_of_one", "waits_of_several")
 def queues_event_by_event(student: Any) -> None:
-    """Check that waits at one server and at several agree with serving the requests one by one.
+    """Check that `waits_of_one` and `waits_of_several` agree with serving the requests one by one.
 
     The servers are idle or overloaded, and requests arrive alone or many at once.
     """
@@ -362,12 +363,15 @@ def queues_event_by_event(student: Any) -> None:
 
 
 def batch_costs(first: float, more: float) -> Callable[[int], float]:
-    """Return a function from batch size to seconds. Its table is copied to the sandbox, so calls cost no messages."""
+    """Return a function from batch size to seconds.
+
+    The function looks up a table that is copied to the sandbox, so that calls cost no messages.
+    """
     return tuple(first + more * size for size in range(100)).__getitem__
 
 
 def drawn_batches(rng: np.random.Generator) -> Any:
-    """Return random arrivals, batch costs and settings, from almost no load to far too much."""
+    """Return random arrivals, a batch-cost function and batch settings, from almost no load to heavy overload."""
     times = np.cumsum(rng.exponential(1, int(rng.integers(20, 60)))) / rng.choice([0.5, 3, 20])
     first, more = float(rng.uniform(0.1, 1)), float(rng.uniform(0.001, 0.1))
     return (
@@ -380,7 +384,7 @@ def drawn_batches(rng: np.random.Generator) -> Any:
 
 @judges("simulate_batches")
 def batches_event_by_event(student: Any) -> None:
-    """Check that `simulate_batches` agrees with a simulation that goes from event to event."""
+    """Check that `simulate_batches` agrees with an independent discrete-event simulation."""
     rng = draw()
     for _ in range(12):
         times, seconds, max_batch, max_wait = drawn_batches(rng)
@@ -393,7 +397,7 @@ def batches_event_by_event(student: Any) -> None:
 
 @judges("Batcher.gather")
 def gather_on_a_virtual_clock(student: Any) -> None:
-    """Check that the batcher, on a virtual clock, agrees with a simulation from event to event.
+    """Check that `Batcher.gather`, on a virtual clock, agrees with a discrete-event simulation.
 
     No request may be lost when a batch closes, and `gather` must end when it is cancelled.
     """
@@ -426,7 +430,10 @@ def gather_on_a_virtual_clock(student: Any) -> None:
 
 @judges("best_setting")
 def best_setting_of_all(student: Any) -> None:
-    """Check that the setting does the least work among all that keep the bound, by simulating all pairs."""
+    """Check that `best_setting` returns the setting with the least work among those that keep the latency bound.
+
+    The check simulates all pairs of batch size and waiting time.
+    """
     rng = draw()
     for _ in range(6):
         times = (np.cumsum(rng.integers(1, 24, 40)) / 64).tolist()
@@ -446,7 +453,10 @@ def best_setting_of_all(student: Any) -> None:
 
 @judges("instances_needed")
 def instances_by_replay(student: Any) -> None:
-    """Check that the fewest instances that keep the bound are found, by serving requests one by one."""
+    """Check that `instances_needed` returns the fewest instances that keep the latency bound.
+
+    The check serves the requests one by one.
+    """
     rng = draw()
     for least, most in ((0.3, 1.9), (2, 4)):
         services = rng.gamma(float(rng.uniform(0.5, 5)), 0.01, 300)
@@ -469,6 +479,9 @@ def instances_by_replay(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the wait is ρ²/(1 − ρ²) × 9 ms (M/M/2), and that 7.2 million requests cost 0.18 €."""
+    """Check that the wait is ρ²/(1 − ρ²) × 9 ms (M/M/2), and that a million requests cost 0.025 €.
+
+    An hour costs 0.18 € and serves 7.2 million requests.
+    """
     same(student.wait_together(), 16, "the wait together", "M/M/2: ρ² / (1 − ρ²) × service")
     same(student.euros_a_million(), 0.025, "the cost", "half of 4,000 requests a second, 3,600 seconds an hour")

@@ -1,4 +1,4 @@
-"""Hidden checks of module 15, with made-up machines, stacks and stages of known truth."""
+"""Hidden checks for module 15, with made-up machines, call stacks and pipeline stages of known truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinybench.support.profiling.matrix_operators import PRODUCTS
 def cores_are_granted(student: Any) -> None:
     """Check that `granted_cores` is quota / period, but at most the number of cores.
 
-    Periods have any length. Without a limit, or with an empty text, all cores are granted.
+    Periods vary in length. Without a limit, or with an empty text, all cores are granted.
     """
     rng, granted_cores = draw(), student.granted_cores
     for _ in range(10):
@@ -34,9 +34,10 @@ def cores_are_granted(student: Any) -> None:
 
 
 def answer_throttled(student: Any) -> None:
-    """Check that the worst call takes 50 ms, a pause of 50 ms, and 10 ms.
+    """Check that one call on an idle container takes 110 ms at worst, and each of many calls in a row 120 ms.
 
-    A mean call takes 60 ms of work at half a core.
+    The worst single call runs for 50 ms, pauses for 50 ms and runs for 10 ms. Each of many calls does 60 ms of work at
+    half a core.
     """
     same(student.worst_call(), 110, "the worst call", "50 ms of work, 50 ms of waiting, 10 ms of work")
     same(student.mean_call(), 120, "a call on average", "60 ms of work by half a core")
@@ -44,9 +45,9 @@ def answer_throttled(student: Any) -> None:
 
 @judges("stolen_share", module="machine")
 def time_is_stolen(student: Any) -> None:
-    """Check that `stolen_share` is the share of all time between two readings of the counters.
+    """Check that `stolen_share` is the stolen fraction of all time between two readings of the counters.
 
-    Nothing, everything, or some of the time is stolen, or no time has passed.
+    None, some or all of the time is stolen, or no time has passed.
     """
     rng = draw()
     for busy in (0, 1, 50, 10**6):
@@ -62,7 +63,7 @@ def time_is_stolen(student: Any) -> None:
 
 @judges("judge", module="machine")
 def findings_are_judged(student: Any) -> None:
-    """Check that `judge` reports warnings first, then unknown facts, then rules that hold.
+    """Check that `judge` reports broken rules first, then rules on unknown facts, then rules that hold.
 
     Some facts are missing, None or 0.
     """
@@ -102,9 +103,10 @@ def items_of(finding: Any) -> list[Any]:
 
 # ---- profiles
 def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[SimpleNamespace, list[str]]:
-    """Return the innermost of some linked frames, and their names, outermost first. Some names repeat, as in recursion.
+    """Return the innermost frame of a made-up call stack, and the names of all its frames, outermost first.
 
-    The frames are sent to the sandbox as copies, so that following them costs no messages.
+    Some names repeat, as in recursion. The frames are sent to the sandbox as copies, so that following them costs no
+    messages.
     """
     names, told, frame = words(rng, 4), list[str](), None
     for _ in range(depth):
@@ -119,7 +121,7 @@ def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[SimpleNamespace, 
 
 @judges("stack_of", module="sampler")
 def stacks_are_followed(student: Any) -> None:
-    """Check that `stack_of` follows stacks of one function or many, with methods and recursion."""
+    """Check that `stack_of` lists call stacks of one function or many, with methods and recursion."""
     rng = draw()
     for depth in (1, 2, 5, 17):
         frame, names = drawn_stack(rng, depth)
@@ -128,7 +130,7 @@ def stacks_are_followed(student: Any) -> None:
 
 @judges("Sampler.take", module="sampler")
 def samples_cover_the_time(student: Any) -> None:
-    """Check that each sample begins where the previous one ended.
+    """Check that each sample from `Sampler.take` begins where the previous sample ended.
 
     Samples are taken at random moments of a clock that stands still in between.
     """
@@ -154,7 +156,7 @@ def samples_cover_the_time(student: Any) -> None:
 
 @judges("self_shares", "total_shares", module="sampler")
 def shares_are_of_time(student: Any) -> None:
-    """Check that both shares weight samples by their time, and count a recursive function once.
+    """Check that `self_shares` and `total_shares` weight samples by time, and count a recursive function once.
 
     The largest share must come first.
     """
@@ -182,7 +184,10 @@ def shares_are_of_time(student: Any) -> None:
 
 
 def answer_samples(student: Any) -> None:
-    """Check that the answers are 300 of 2000 in percent, and the half-width of the normal interval of this share."""
+    """Check that the share is 15 % (300 of 2000 samples), and that its 95 % interval has the right half-width.
+
+    The interval is the normal approximation.
+    """
     same(student.share_in_percent(), 15, "the share", "300 of 2000, in percent")
     truth = 100 * NormalDist().inv_cdf(0.975) * math.sqrt(0.15 * 0.85 / 2000)
     same(
@@ -193,9 +198,9 @@ def answer_samples(student: Any) -> None:
 # ---- what if
 @judges("repeat_counts", "slowed_stages")
 def stages_are_slowed(student: Any) -> None:
-    """Check that `repeat_counts` finds the closest ratio, and that slowed stages run as often as requested.
+    """Check that `repeat_counts` finds the closest ratio, and `slowed_stages` repeats stages as often as requested.
 
-    Speed-ups that are too small or not finite must be refused.
+    The second number of the ratio is at most 10. Speed-ups that are too small or not finite must be refused.
     """
     rng = draw()
     for speedup in (1.1, 2.0, 1.9999, *rng.uniform(1.1, 12, 12).tolist()):
@@ -232,7 +237,10 @@ def stages_are_slowed(student: Any) -> None:
 
 @judges("virtual_gain", "slowing_error")
 def gains_are_foreseen(student: Any) -> None:
-    """Check that gains and errors agree with medians by hand, on random times with disturbed rounds."""
+    """Check that `virtual_gain` and `slowing_error` agree with medians by hand.
+
+    The times are random, with disturbed rounds.
+    """
     rng = draw()
     for size in (3, 8, 15):
         times, worth = int(rng.integers(2, 12)), float(rng.uniform(-0.2, 0.9))
@@ -250,7 +258,7 @@ def gains_are_foreseen(student: Any) -> None:
 
 
 def answer_amdahl(student: Any) -> None:
-    """Check that the answers are 1 / (0.75 + 0.05) and 1 / 0.75."""
+    """Check that the overall speed-up is 1 / (0.75 + 0.25 / 5) for a stage five times as fast, and at best 1 / 0.75."""
     same(student.whole_if_five_times(), 1.25, "the whole", "1 / (0.75 + 0.25 / 5)")
     same(student.whole_at_best(), 4 / 3, "the whole at best", "1 / 0.75", rel=0.003)
 
@@ -260,7 +268,11 @@ def answer_amdahl(student: Any) -> None:
 
 @judges("gemm_work")
 def work_of_products(student: Any) -> None:
-    """Check that operations agree with counting them one by one, and bytes with the lengths of the numbers."""
+    """Check that `gemm_work` returns the right operations and bytes.
+
+    The check counts the operations one by one. The bytes follow from the sizes of the matrices and the bytes per
+    number.
+    """
     rng, gemm_work = draw(), student.gemm_work
     for _ in range(8):
         m, k, n = rng.integers(1, 7, 3).tolist()
@@ -275,9 +287,9 @@ def work_of_products(student: Any) -> None:
 
 
 def answer_batch(student: Any) -> None:
-    """Check that one row has 2 · 1024² operations on 1024² + 2 · 1024 numbers.
+    """Check that the intensity of one row is right, and that the other answer is the first batch with intensity 16.
 
-    The other answer is the first batch whose intensity is 16.
+    One row has 2 · 1024² operations on 1024² + 2 · 1024 numbers of four bytes.
     """
     same(student.intensity_of_one_row(), 0.499, "the intensity of one row", "two operations per weight", rel=0.01)
     first = next(n for n in range(1, 1024) if 2 * n * 1024**2 >= 16 * 4 * (1024**2 + 2 * 1024 * n))
@@ -286,7 +298,7 @@ def answer_batch(student: Any) -> None:
 
 @judges("attainable", "wall")
 def walls_of_operators(student: Any) -> None:
-    """Check that roofs and limits are right to the left of the ridge, to its right, and on it.
+    """Check that `attainable` and `wall` are right to the left of the roofline's ridge, to its right, and on it.
 
     Peaks and bandwidths are whole powers of two, so that times are exact.
     """
@@ -312,7 +324,7 @@ def walls_of_operators(student: Any) -> None:
 
 @judges("speedup", "efficiency")
 def speedups_of_drawn_times(student: Any) -> None:
-    """Check that speed-ups and efficiencies of random times are right.
+    """Check that `speedup` and `efficiency` are right for random times.
 
     If the time of one worker is missing, `speedup` must raise an error.
     """
@@ -329,7 +341,10 @@ def speedups_of_drawn_times(student: Any) -> None:
 
 @judges("amdahl", "gustafson", "usl")
 def laws_of_scaling(student: Any) -> None:
-    """Check that each law equals the time of one worker over that of n workers, in exact fractions."""
+    """Check that `amdahl`, `gustafson` and `usl` agree with exact fractions.
+
+    Each law is the time of one worker divided by the time of n workers.
+    """
     rng = draw()
     for _ in range(20):
         n, serial = int(rng.integers(1, 200)), float(rng.choice([0, 1, rng.uniform()]))
@@ -342,15 +357,18 @@ def laws_of_scaling(student: Any) -> None:
 
 
 def answer_serial(student: Any) -> None:
-    """Check that the answers are 1/s, and the n at which 1 + s (n − 1) is 2."""
+    """Check that the speed-up limit is 1/s, and that the efficiency is 50 % at the n for which 1 + s (n − 1) is 2.
+
+    s is the serial fraction, 5 %.
+    """
     same(student.most_speedup(), 20, "the speed-up that is never exceeded", "the 5 % alone remain")
     same(student.workers_at_half(), 21, "the workers at half the efficiency", "1 + s (n − 1) = 2")
 
 
 def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
-    """Return the least-squares fit of two numbers that are at least 0.
+    """Return the least-squares fit of contention and crosstalk, both at least 0.
 
-    Every combination of numbers fixed at 0 is tried. The normal equations give the others.
+    Every combination of parameters fixed at 0 is tried. The normal equations give the other parameters.
     """
     columns = np.stack([counts - 1, counts * (counts - 1)], axis=1)
     tried = []
@@ -366,9 +384,10 @@ def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
 
 @judges("fit_usl", "best_workers")
 def usl_is_found_again(student: Any) -> None:
-    """Check that the fit of laws with random parameters, with and without noise, agrees with trying every case.
+    """Check that `fit_usl` recovers random parameters from speed-ups, with and without noise.
 
-    The best number of workers must agree with a search on the curve.
+    With noise, the check tries every combination of parameters fixed at 0. `best_workers` must agree with a search on
+    the curve.
     """
     rng = draw()
     for trial in range(24):
@@ -395,7 +414,10 @@ def usl_is_found_again(student: Any) -> None:
 
 @judges("types_that_ran")
 def types_by_time(student: Any) -> None:
-    """Check that each type gets its share of the kernel time of products, on random traces."""
+    """Check that `types_that_ran` returns each data type's share of the kernel time of matrix multiplications.
+
+    The traces are random.
+    """
     rng = draw()
     products, others = sorted(PRODUCTS), ["Cast", "Relu", "QuantizeLinear", "DynamicQuantizeLinear", "Softmax"]
     kinds = ["float", "float16", "bfloat16", "uint8", "int8"]
@@ -419,7 +441,10 @@ def types_by_time(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers are operations/s reached over those attainable, and the largest speed-up of the law."""
+    """Check that one answer is the fraction of the attainable operations/s that was achieved.
+
+    The other is the largest speed-up that the scaling law allows.
+    """
     reached = 2 * 64 * 512**2 / 1e-3
     same(student.share_of_the_roof(), reached / 200e9, "the share", "operations/s over those attainable", rel=0.03)
     same(student.speedup_at_the_top(), 10 / 2.305, "the speed-up at the top", "the law at n = 10", rel=0.02)

@@ -1,4 +1,7 @@
-"""Hidden checks of module 16, with exact fractions, SciPy's tests, a fake registry and random inputs."""
+"""Hidden checks for module 16, with a fake metrics registry and random inputs.
+
+Exact fractions and SciPy's tests supply the expected values.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from tinybench.result import BenchmarkResult
 
 @judges("error_budget", "burn_rate")
 def budgets_burn(student: Any) -> None:
-    """Check that error budget and burn rate agree with exact fractions.
+    """Check that `error_budget` and `burn_rate` agree with exact fractions.
 
     Without failures or without requests, the burn rate must be 0.
     """
@@ -35,7 +38,7 @@ def budgets_burn(student: Any) -> None:
 
 
 def answer_budget(student: Any) -> None:
-    """Check that the answers are 720 h / 50, and 50 / 720 in percent."""
+    """Check that a burn rate of 50 uses up a budget for 720 h in 720 / 50 h, and 50 / 720 of it in one hour."""
     same(student.hours_until_gone(), 14.4, "the hours", "the budget burns 50 times as fast as allowed", rel=0.01)
     same(student.percent_in_an_hour(), 100 * 50 / 720, "the percent", "50 hours' worth of 720", rel=0.03)
 
@@ -56,9 +59,9 @@ def counters_begin_anew(student: Any) -> None:
 
 @judges("burning")
 def both_windows_burn(student: Any) -> None:
-    """Check that `burning` is true only if the budget burns too fast in both windows.
+    """Check that `burning` is true only if the error budget burns too fast in both time windows.
 
-    Counters restart at random, and growth is added up step by step in exact fractions.
+    Counters restart at random. The check adds up their growth step by step in exact fractions.
     """
     rng = draw()
     for _ in range(60):
@@ -85,9 +88,9 @@ def both_windows_burn(student: Any) -> None:
 
 @judges("may_ship")
 def intervals_decide(student: Any) -> None:
-    """Check that `may_ship` decides by intervals, and cannot tell where a limit lies inside one.
+    """Check that `may_ship` decides by intervals, and cannot tell where a limit lies inside an interval.
 
-    The truth uses Wilson's interval by SciPy, the largest memory, and constant throughputs.
+    Expected findings use SciPy's Wilson interval, the largest memory, and constant throughputs.
     """
     rng = draw()
     seen = list[str]()
@@ -123,7 +126,7 @@ def intervals_decide(student: Any) -> None:
 
 @judges("histogram_quantile")
 def quantiles_of_buckets(student: Any) -> None:
-    """Check that a quantile is interpolated linearly in the first bucket whose count reaches its rank.
+    """Check that `histogram_quantile` interpolates linearly in the first bucket whose count reaches the rank.
 
     Some buckets are empty. Ranks are exact fractions.
     """
@@ -146,7 +149,7 @@ def quantiles_of_buckets(student: Any) -> None:
 
 
 def answer_quantile(student: Any) -> None:
-    """Check that the p99 is 100 + 150 · 40 / 50."""
+    """Check that the p99 shown is interpolated within its bucket: 100 + 150 · 40 / 50 = 220."""
     same(student.shown_p99(), 220, "the p99 shown", "rank 990 is the 40th of 50 in the bucket", rel=0.01)
 
 
@@ -196,7 +199,7 @@ class Meters:
 
 @judges("watched")
 def calls_are_watched(student: Any) -> None:
-    """Check that a watched call updates the metrics and returns the model's answer.
+    """Check that a call through `watched` updates the metrics and returns the model's answer.
 
     If the model raises an error, the error must pass through, and no seconds are recorded.
     """
@@ -233,7 +236,7 @@ def calls_are_watched(student: Any) -> None:
 
 @judges("psi", "ks")
 def distances_are_measured(student: Any) -> None:
-    """Check that PSI is the sum of two divergences by SciPy, and that KS agrees with SciPy, also with ties."""
+    """Check that `psi` is the sum of two of SciPy's relative entropies, and `ks` equals SciPy's, also with ties."""
     rng = draw()
     for _ in range(12):
         bins = int(rng.integers(2, 15))
@@ -249,9 +252,10 @@ def distances_are_measured(student: Any) -> None:
 
 @judges("permutation_p")
 def divisions_are_random(student: Any) -> None:
-    """Check that the p-value is the share of divisions whose statistic is at least as large as observed.
+    """Check that `permutation_p` is the share of divisions with a statistic at least as large as the observed one.
 
-    The divisions must hold all values, differ from one another, and follow from the seed.
+    A division splits all values into a reference and a window. The divisions must hold all values, differ from one
+    another, and follow from the seed.
     """
     rng = draw()
 
@@ -287,13 +291,13 @@ def divisions_are_random(student: Any) -> None:
 
 
 def answer_equal(student: Any) -> None:
-    """Check that n is the first for which 9 (1/n + 1/10,000) is below 0.1."""
+    """Check that the smallest window with a mean PSI below 0.1 is the first n with 9 (1/n + 1/10,000) < 0.1."""
     same(student.values_needed(), 91, "n", "1/n is below 0.1/9 − 1/10,000")
 
 
 @judges("DriftAlarm.update")
 def capital_is_staked(student: Any) -> None:
-    """Check that the stakes agree with exact fractions for random factors.
+    """Check that the stakes of `DriftAlarm.update` agree with exact fractions for random factors.
 
     On a stream of shifted values, the alarm must be raised.
     """
@@ -315,7 +319,7 @@ def capital_is_staked(student: Any) -> None:
 
 
 def answer_alarms(student: Any) -> None:
-    """Check that the level is 0.01 / 40."""
+    """Check that each of 40 alarms gets the level 0.01 / 40."""
     same(student.level_for_each(), 0.00025, "the level", "1 % divided by 40", rel=0.01)
 
 
@@ -324,7 +328,7 @@ def answer_alarms(student: Any) -> None:
 
 @judges("users_needed")
 def users_are_enough(student: Any) -> None:
-    """Check that the users reach the power, by the normal distribution, and that one user fewer does not."""
+    """Check that `users_needed` returns the fewest users that reach the power, by the normal distribution."""
     rng = draw()
     for _ in range(25):
         share, level, power = (
@@ -350,9 +354,9 @@ def users_are_enough(student: Any) -> None:
 
 @judges("share_e_value")
 def evidence_of_shares(student: Any) -> None:
-    """Check that the e-value agrees with exact fractions, and is finite for huge counts.
+    """Check that `share_e_value` agrees with exact fractions, and is finite for huge counts.
 
-    Its mean over all outcomes must be 1.
+    If events follow the given share, the mean e-value over all outcomes must be 1.
     """
     rng = draw()
     for _ in range(30):
@@ -377,23 +381,26 @@ def evidence_of_shares(student: Any) -> None:
 
 
 def answer_failures(student: Any) -> None:
-    """Check that the answers are the first k at which 20^k / (k + 1), or 2^k / (k + 1), reaches 100."""
+    """Check that the answers are the first k at which 20^k / (k + 1), or 2^k / (k + 1), reaches 100.
+
+    The canary gets 5 % (1/20) of the users, and the A/B test 50 % (1/2).
+    """
     for function, rate in ((student.failures_at_5_percent, 20), (student.failures_at_50_percent, 2)):
         first = next(k for k in range(1, 99) if Fraction(rate**k, k + 1) >= 100)
         same(function(), first, "the number of failures", f"{rate}^k / (k + 1) ≥ 100")
 
 
 def answer_unit(student: Any) -> None:
-    """Check that the share is that of both normal tails beyond 1.96 / √16."""
+    """Check that the false-alarm rate per request is the two-sided normal tail probability beyond 1.96 / √16."""
     truth = math.erfc(1.959964 / 4 / math.sqrt(2))
     same(student.false_alarms_per_request(), truth, "the share of false alarms", "both tails beyond 1.96 / 4", rel=0.03)
 
 
 @judges("in_canary")
 def users_stay_where_they_are(student: Any) -> None:
-    """Check that a user is in the canary exactly if the hash of salt and user lies below the share.
+    """Check that `in_canary` is true exactly if the hash of salt and user, as a fraction, lies below the share.
 
-    The shares are just below and just above each user's place, random, 0 and 1.
+    The shares are just below and just above each user's fraction, random, 0 and 1.
     """
     rng = draw()
     for user in [*words(rng, 8), "", "Zoë", "用户 7"]:
@@ -411,7 +418,7 @@ def users_stay_where_they_are(student: Any) -> None:
 def a_rollout_goes_its_way(student: Any) -> None:
     """Check that `advance` returns the next state of a rollout by the rules.
 
-    All kinds of observations are tried in every state.
+    A running rollout receives all kinds of observations in every stage, and a finished one a random selection.
     """
     rng = draw()
     either = (False, True)
@@ -450,7 +457,7 @@ def a_rollout_goes_its_way(student: Any) -> None:
 # ---- history
 @judges("best_split")
 def series_divide_best(student: Any) -> None:
-    """Check that `best_split` finds the place with the largest rank-sum statistic, with and without ties."""
+    """Check that `best_split` finds the split with the largest rank-sum statistic, with and without ties."""
     rng = draw()
     for n in (2, 3, 8, 31):
         for series in (rng.normal(size=n), rng.integers(0, 4, n).astype(float), np.sort(rng.exponential(size=n))):
@@ -468,7 +475,7 @@ def series_divide_best(student: Any) -> None:
 
 @judges("change_points")
 def changes_are_found(student: Any) -> None:
-    """Check that clear steps at random places are found, and none in a series without a step.
+    """Check that `change_points` finds clear steps of random size, and none in a series without a step.
 
     The p-value must be exact. Each part must be searched again at half the level, if it is long enough.
     """
@@ -504,9 +511,9 @@ def changes_are_found(student: Any) -> None:
 
 
 def answer_production(student: Any) -> None:
-    """Check that the answer is 10 % of 2,000 · 5 % and of 2,000 · 20 %.
+    """Check that the users who met a failure are 10 % of 2,000 · 5 % and of 2,000 · 20 %.
 
-    What slows both versions must cancel in the ratio.
+    A slowdown of both versions must cancel in the ratio.
     """
     same(student.users_who_met_it(), 50, "the users", "(100 + 400) · 0.1", rel=0.01)
     truth = 0.97 * 1.05 / 1.05

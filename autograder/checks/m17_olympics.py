@@ -1,7 +1,7 @@
-"""Hidden checks of module 17. Entries are bytes, judged by the leaderboard's own entry check and referee.
+"""Hidden checks for module 17. Entries are bytes, judged by the leaderboard's own entry check and referee.
 
-The judging process never loads a student's file: the entry check parses it, and the referee runs it in its sandbox.
-Speed is a ratio to the baseline in CPU time of the thread, with a margin of several times.
+The judging process never runs a student's file: the entry check parses it, and the referee runs it in a sandbox. Speed
+is the CPU time of the thread relative to the baseline. The limit leaves a margin of several times.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from tinybench.course.digits import Split, distorted
 
 SIZE, TIME, LOSS = 0.25, 0.5, 0.05  # the notebook's limits for an entry, relative to the baseline
 TRAINING, FRESH = 600, 1080
-BASELINES = 4  # a worker trains each once, on digits that reveal nothing about the fresh ones
+BASELINES = 4  # each worker trains each of them once, on digits that reveal nothing about the fresh ones
 
 
 def _fitted(model: Any, images: np.ndarray, labels: np.ndarray) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    with warnings.catch_warnings(), threadpool_limits(1):  # more would compete with other workers for cores
+    with warnings.catch_warnings(), threadpool_limits(1):  # more threads would compete for cores
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(images, labels)
 
 
 @cache
 def _baseline(seed: int) -> tuple[Any, bytes, Split]:
-    """Return a baseline model, its file, and the digits on which it was trained."""
+    """Return a baseline model, its ONNX file as bytes, and the digits on which it was trained."""
     from sklearn.neural_network import MLPClassifier
 
     learnt = distorted(np.arange(digits.TRAINING_ORIGINALS), TRAINING, seed)
@@ -53,7 +53,7 @@ def _baseline(seed: int) -> tuple[Any, bytes, Split]:
 
 @lru_cache(maxsize=1)  # shared by all checks of one submission
 def _fresh(seed: int) -> Split:
-    """Return distorted digits whose originals no baseline was trained on."""
+    """Return distorted digits made from originals that no baseline was trained on."""
     return distorted(np.arange(digits.TRAINING_ORIGINALS, 1797), FRESH, seed)
 
 
@@ -99,14 +99,14 @@ def _usable(what: str) -> Iterator[None]:
 
 
 def _straight(learnt: Split, columns: int = 784, change: Callable[[Any], Any] = np.asarray) -> Any:
-    """Return a logistic regression trained on 300 of the digits, with their labels changed by `change`."""
+    """Return a logistic regression trained on the first 300 digits, with their labels changed by `change`."""
     from sklearn.linear_model import LogisticRegression
 
     return _fitted(LogisticRegression(max_iter=3), learnt[0][:300, :columns], change(learnt[1][:300]))
 
 
 def entries_have_the_signature(student: Any) -> None:
-    """Check that the entry check accepts the file, which must predict what the model predicts.
+    """Check that the file from `as_entry` passes the entry check and predicts the same digits as the model.
 
     Models that do not fit the task must be refused.
     """
@@ -133,9 +133,9 @@ def entries_have_the_signature(student: Any) -> None:
 
 
 def eight_bits_are_real(student: Any) -> None:
-    """Check that the products are integer, the file has about a quarter of the size, and predictions hardly change.
+    """Check that `in_eight_bits` makes matrix multiplications integer, and the file about a quarter of its size.
 
-    A model without matrix products must be returned unchanged.
+    The predictions must hardly change. A model without matrix multiplications must be returned unchanged.
     """
     model, content, learnt, fresh = _given()
     data = student.in_eight_bits(content)
@@ -154,7 +154,7 @@ def eight_bits_are_real(student: Any) -> None:
 
 
 def _chance(correct: int, total: int, bar: float, rows: int) -> float:
-    """Return the chance of passing by adding the terms of the beta-binomial distribution."""
+    """Return the chance of passing, as a sum of terms of the beta-binomial distribution."""
     from scipy.special import betaln, gammaln
 
     a, b = correct + 0.5, total - correct + 0.5
@@ -164,9 +164,9 @@ def _chance(correct: int, total: int, bar: float, rows: int) -> float:
 
 
 def chances_are_predictive(student: Any) -> None:
-    """Check that the chance agrees with the beta-binomial distribution, added term by term.
+    """Check that `chance_of_passing` agrees with the beta-binomial distribution, added term by term.
 
-    Some bars are whole numbers of digits. Impossible counts must be refused.
+    Some accuracy bars fall exactly on a whole number of digits. Impossible counts must be refused.
     """
     rng = draw()
     cases = [(3990, 4320, 0.92, 4320), (55, 60, 0.9, 50), (0, 20, 0.1, 30), (20, 20, 0.95, 40), (7, 10, 0.55, 100)]
@@ -191,7 +191,7 @@ def answer_chance(student: Any) -> None:
 
 
 def _best(candidates: list[dict[str, Any]], least: float) -> str:
-    """Return the name of the candidate to enter, by going through all candidates."""
+    """Return the name of the candidate that should be entered, by comparing all candidates."""
     likely = [each for each in candidates if not each["chance"] < least]
     best = leader = sorted(likely, key=lambda each: float(each["latency"]))[0]
     for each in likely:
@@ -202,7 +202,7 @@ def _best(candidates: list[dict[str, Any]], least: float) -> str:
 
 
 def _field(candidates: Iterable[tuple[str, float, float, float]]) -> list[dict[str, Any]]:
-    """Return candidates from tuples of name, latency, half-width of its interval, and chance."""
+    """Return candidates from tuples of name, latency, half-width of the latency's interval, and chance of passing."""
     return [
         {"name": name, "latency": latency, "lower": latency - half, "upper": latency + half, "chance": chance}
         for name, latency, half, chance in candidates
@@ -210,7 +210,7 @@ def _field(candidates: Iterable[tuple[str, float, float, float]]) -> list[dict[s
 
 
 def the_safest_of_the_fastest(student: Any) -> None:
-    """Check that `choose` follows every rule separately, and all of them on random candidates."""
+    """Check that `choose` follows each rule on its own, and all rules together on random candidates."""
     rng = draw()
     fields = [
         ("exactly the least chance is enough", 0.95, _field([("A", 0.3, 0.01, 0.95), ("B", 0.2, 0.01, 0.9499)])),
@@ -240,7 +240,7 @@ def the_safest_of_the_fastest(student: Any) -> None:
 
 
 def verdicts_follow_the_rule(student: Any) -> None:
-    """Check that the verdict is right for all combinations of latency and chances below, at and above the limits."""
+    """Check that `verdict_of` is right for every latency verdict, with chances below, at and above the limits."""
 
     def truth(latency: str, chance: float, kept: float, least: float) -> str:
         better = latency == "faster" or (latency == "equivalent" and chance > kept)
@@ -255,9 +255,9 @@ def verdicts_follow_the_rule(student: Any) -> None:
 
 
 def the_entry_is_better(student: Any) -> None:
-    """Check that the file is accepted and keeps the notebook's limits.
+    """Check that the file from `build_entry` is accepted and keeps the notebook's limits.
 
-    They concern its size, its accuracy on fresh digits, and its time.
+    The limits concern the file's size, its accuracy on fresh digits, and its time.
     """
     model, content, learnt, (images, labels) = _given()
     data = student.build_entry(model, *learnt)
@@ -275,7 +275,7 @@ def the_entry_is_better(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers follow from shared places, multiplications and the sum of areas."""
+    """Check that the answers on shared places, on fewer multiplications and on the all-around score are right."""
     cause = "Q overlaps P, the leader of the first place; R does not, and two stand above it"
     same(student.places(), [1, 1, 3], "question 1", cause)
     wide, narrow = 784 * 512 + 512 * 256 + 256 * 10, 784 * 32 + 32 * 10

@@ -15,7 +15,7 @@ from autograder.sandbox.rpc.taking import take
 
 
 class CheckFailed(AssertionError):
-    """The failure of a check, as one friendly line. Its traceback shows no source."""
+    """The error of a failed check, shown as one friendly line without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"CheckFailed: {self}"]
