@@ -161,9 +161,10 @@ def comparison_rows(results: Results) -> list[dict[str, Any]]:
 def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
     """Return the best model for each metric, and the models that cannot be distinguished from the best.
 
-    The keys are ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``. The last lists the
-    other models whose comparison with the best model is undecided in `comparison_rows`. A model without such a row is
-    tied if its interval overlaps the interval of the best model. An unknown interval (NaN) cannot separate models.
+    The result has one dictionary for each metric, with the keys ``model``, ``value``, ``lower``, ``upper``, ``unit``,
+    ``measured`` and ``tied``. ``tied`` lists the other models whose comparison with the best model is undecided in
+    `comparison_rows`. A model that is not compared there is tied if its interval overlaps the interval of the best
+    model. An unknown interval (NaN) cannot separate models.
     `DIRECTIONS` states for each metric whether smaller or larger values are better. If some models are measured and
     others estimated, only the measured ones compete.
     """

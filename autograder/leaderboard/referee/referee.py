@@ -169,7 +169,7 @@ class Referee:
         return labels, answer
 
     def _read(self, stage: str, data: bytes, rows: np.ndarray, **how: Any) -> tuple[dict[str, Any], np.ndarray]:
-        """Send the digits in random order. Return the program's answer, and the labels in the order of `rows`."""
+        """Send digits in random order. Return the program's answer, and the entry's labels in the order of `rows`."""
         order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
         start, call = pace.cpu(limits.start_seconds), pace.cpu(limits.call_seconds)
         answer = self._ask(stage, data, rows[order], start_seconds=start, call_seconds=call, **how)

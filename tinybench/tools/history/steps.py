@@ -181,9 +181,10 @@ def _scores(z: np.ndarray) -> np.ndarray:
 def _step_in(values: np.ndarray, level: float, seed: list[int]) -> int | None:
     """Return the index of a step in `values`, or None if there is no step.
 
-    The evidence of an order of the values is the largest sum of scores over its last values, for any number of last
-    values and any shift. There is no step if the evidence is too weak, or if too many random orders have as much
-    evidence. A value far from both levels contributes almost nothing, so an outlier neither causes nor hides a step.
+    For each possible shift of the level, the scores (see `_scores`) of the last k values are added. The evidence is the
+    largest such sum for any shift and any k up to `_LAST`, but at most half of the values. There is no step if this
+    evidence is too weak, or if too many random orders of the values have as much. A value far from both levels
+    contributes almost nothing, so an outlier neither causes nor hides a step.
     """
     n = len(values)
     if n < _FEWEST:

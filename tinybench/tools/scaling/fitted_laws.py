@@ -109,7 +109,7 @@ def with_interval(
     confidence
         Coverage of each interval.
     unknown
-        The number of unknown numbers in the fitted law. If the times do not include n = 1 and at least `unknown` other
+        The number of free parameters of the fitted law. If the times do not include n = 1 and at least `unknown` other
         n, ValueError is raised.
     drawn
         The function to fit to random draws; by default `fit`. If `fit` has bounds and one of its numbers lies at a
@@ -121,9 +121,10 @@ def with_interval(
     Returns
     -------
     Estimate, or a tuple of them
-        The values are fitted to the trimmed means of the rounds (see `trimmed`). For the intervals, the means are moved
-        at random as far as the rounds differ, and the law is fitted again. With few rounds, the random moves have the
-        heavier tails of Student's t. Each interval lies between two quantiles of these fits. It stays within the bounds
+        The values are fitted to the trimmed means of the rounds (see `trimmed`). For the intervals, random errors are
+        added to the means `draws` times, and the law is fitted again each time. The size of the errors is estimated from
+        the differences between rounds. They follow Student's t distribution, whose tails are heavier with few rounds.
+        Each interval lies between two quantiles of these fits. It stays within the bounds
         of the law and may be infinite. If the rounds do not differ, the interval is NaN.
 
     References
