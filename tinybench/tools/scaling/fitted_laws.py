@@ -123,9 +123,9 @@ def with_interval(
     Estimate, or a tuple of them
         The values are fitted to the trimmed means of the rounds (see `trimmed`). For the intervals, random errors are
         added to the means `draws` times, and the law is fitted again each time. The size of the errors is estimated
-        from the differences between rounds. They follow Student's t distribution, whose tails are heavier with few rounds.
-        Each interval lies between two quantiles of these fits. It stays within the bounds
-        of the law and may be infinite. If the rounds do not differ, the interval is NaN.
+        from the differences between rounds. They follow Student's t distribution, whose tails are heavier with few
+        rounds. Each interval lies between two quantiles of these fits. It stays within the bounds of the law and may be
+        infinite. If the rounds do not differ, the interval is NaN.
 
     References
     ----------
