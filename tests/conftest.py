@@ -24,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from autograder import pace
+from autograder import time_limits
 from tests.needs import POSTGRESQL, pytest_configure, pytest_runtest_setup, pytest_unconfigure, require  # noqa: F401
 from tests.tiny_course import course, module, released, released_once  # noqa: F401
 from tests.took import pytest_runtest_protocol, pytest_sessionstart  # noqa: F401
@@ -161,7 +161,17 @@ def postgres() -> Iterator[str]:
     init = [programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
     subprocess.run([*as_nobody, *init], check=True, capture_output=True, cwd=folder)
     options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c log_statement=none"
-    control = [*as_nobody, programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w", "-t", str(int(pace.wall(60)))]
+    control = [
+        *as_nobody,
+        programs / "pg_ctl",
+        "-D",
+        data,
+        "-l",
+        folder / "log",
+        "-w",
+        "-t",
+        str(int(time_limits.wall(60))),
+    ]
     subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder)
     yield f"postgresql+psycopg://tester@/{{name}}?host={folder}"
     subprocess.run([*control, "-m", "immediate", "stop"], check=True, capture_output=True, cwd=folder)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 
-from autograder import pace
+from autograder import time_limits
 
 TRIES = 3  # a collection of garbage, or a cache that others have emptied, makes one slow
 
@@ -25,6 +25,6 @@ def cpu_seconds(do: Callable[[], object], enough: float = 0.0) -> float:
 
 def within(seconds: float, do: Callable[[], object]) -> None:
     """Fail if something computes for longer than `seconds`, which a slower processor has more of."""
-    limit = pace.cpu(seconds)
+    limit = time_limits.cpu(seconds)
     took = cpu_seconds(do, limit)
     assert took <= limit, f"it computes for {took:.3g} s, and has {limit:.3g} s"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.published_repository import MANIFEST
 from autograder.course.student_guides import papers
 from tests.course.leaks import Secrets
@@ -28,7 +28,7 @@ echo "$@" >> "$PIP_LOG"
 def plan() -> str:
     """What repo2docker would build from this repository: its messages and the Dockerfile."""
     command = [sys.executable, "-m", "repo2docker", "--no-build", "--debug", "."]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=pace.wall(120))
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=time_limits.wall(120))
     assert run.returncode == 0, run.stderr
     return run.stdout + run.stderr
 

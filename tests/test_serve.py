@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
-from autograder import course_command, pace
+from autograder import course_command, time_limits
 from autograder.leaderboard.store.store import Store
 
 
@@ -31,7 +31,7 @@ def test_it_answers_while_the_course_runs_and_the_token_is_good(tmp_path: Path) 
         address, token = os.environ["TINYBENCH_LEADERBOARD"], os.environ["TINYBENCH_TOKEN"]
         assert said.startswith(address)
         assert token in said
-        with urllib.request.urlopen(address, timeout=pace.wall(30)) as page:
+        with urllib.request.urlopen(address, timeout=time_limits.wall(30)) as page:
             assert b"TinyBench Olympics" in page.read()
         store = Store(f"sqlite:///{tmp_path / 'course' / 'leaderboard.db'}")
         assert store.student(token).name in said

@@ -19,7 +19,7 @@ FLOORS = (
     ("autograder.leaderboard",),
     ("autograder.course",),
     ("autograder.sandbox",),
-    ("autograder.files", "autograder.pace"),
+    ("autograder.files", "autograder.time_limits"),
     ("tinybench",),
 )
 # It runs in the sandbox with the exporter in view, and builds a student's package there.

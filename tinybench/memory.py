@@ -23,7 +23,7 @@ from tinybench.latency import as_callable, as_input, check_runs, describe_input
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.type_checks import describe
-from tinybench.support.footprint.hidden_memory import WithoutArenas, free_heap, young_heap
+from tinybench.support.footprint.freed_memory import WithoutArenas, free_heap, young_heap
 from tinybench.support.footprint.memory_visibility import count_error, exact_memory, note_memory_seen, touched_memory
 from tinybench.support.footprint.stages import PEAK_METHOD, STAGES, run_fresh_stages
 from tinybench.support.rounds.checked_calls import fed_by_name, plain_call

@@ -19,7 +19,7 @@ from scipy import stats
 
 from autograder.checks import judges
 from autograder.checks.check_helpers import *
-from tinybench.support.footprint.hidden_memory import free_heap
+from tinybench.support.footprint.freed_memory import free_heap
 from tinybench.support.rounds.fresh_processes import fresh_task
 
 NAN, INF = float("nan"), float("inf")

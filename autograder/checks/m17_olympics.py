@@ -24,7 +24,7 @@ from autograder.leaderboard.referee import referee
 from autograder.leaderboard.referee.forked import run_forked
 from autograder.leaderboard.settings import Effort, load
 from autograder.sandbox.bubblewrap import SandboxUnavailable, available
-from tinybench.course.digits import Split, distorted
+from tinybench.course.case_study_data import Split, distorted
 
 SIZE, TIME, LOSS = 0.25, 0.5, 0.05  # the notebook's limits for an entry, relative to the baseline
 TRAINING, FRESH = 600, 1080

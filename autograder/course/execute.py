@@ -22,7 +22,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.nbgrader_settings import ASSERTING
 from autograder.course.notebook import cells_of
 
@@ -53,20 +53,20 @@ def run_notebook(
     anything else scores full marks. Output on stderr, or a number as a cell's last value, does not change the score.
 
     The kernel runs in `folder` and has `variables` in its environment. `cell_seconds` is the time limit of one cell on
-    a typical, idle machine. `autograder.pace` adapts it to this machine.
+    a typical, idle machine. `autograder.time_limits` adapts it to this machine.
     """
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
         cell.metadata.pop("tags", None)  # a cell tagged "skip-execution" would get full marks
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    started, failure, most = time.monotonic(), "", math.ceil(pace.wall(cell_seconds))
+    started, failure, most = time.monotonic(), "", math.ceil(time_limits.wall(cell_seconds))
     with tempfile.TemporaryDirectory() as sockets:
         private = {"transport": "ipc", "ip": f"{sockets}/kernel"}  # no other user of the machine can eavesdrop
         client = NotebookClient(
             notebook,
             timeout=most,
-            startup_timeout=math.ceil(pace.wall(60)),
+            startup_timeout=math.ceil(time_limits.wall(60)),
             kernel_name="python3",
             allow_errors=True,
             shutdown_kernel="immediate",

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from autograder.course.export import export_notebook
 from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
 from autograder.files import write_atomically
-from tinybench.course import BUILT_BY_STUDENT, marks
+from tinybench.course import BUILT_BY_STUDENT, passed_checks
 from tinybench.support.basics.numbers import number_of, plural
 
 COLAB = "colab"  # the tag and id of the cell that `publish` adds for Google Colab
@@ -45,7 +45,7 @@ def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
     space: dict[str, object] = {"__name__": "__main__"}
     failures = {}
     for cell in needed_cells(notebook):
-        marks.begin(cell.source)
+        passed_checks.begin(cell.source)
         try:
             exec(compile(cell.source, f"<{cell.id}>", "exec", optimize=0), space)  # keeps asserts even with python -O
             if cell.is_check:

@@ -35,7 +35,7 @@ from autograder.course.notebook import (
 from autograder.course.sealed_solutions import write_sealed
 from autograder.course.student_guides import lay_out_papers
 from autograder.course.student_package import lay_out_package, references_for, written_by
-from tinybench.course.marks import SEALED
+from tinybench.course.passed_checks import SEALED
 from tinybench.support.basics.numbers import number_of
 
 if TYPE_CHECKING:

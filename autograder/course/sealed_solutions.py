@@ -24,13 +24,13 @@ from typing import Any
 
 import autograder
 import tinybench
-from autograder import pace
+from autograder import time_limits
 from autograder.course.assignment import Assignment
 from autograder.course.module_build import run_checks
 from autograder.course.nbgrader_settings import ASSERTING
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
-from tinybench.course import cached, check_feedback, marks
+from tinybench.course import cached, check_feedback, passed_checks
 from tinybench.course.overview import HEADING
 
 SECONDS = 120
@@ -101,7 +101,7 @@ def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=pace.wall(SECONDS),
+            timeout=time_limits.wall(SECONDS),
         )
     if run.returncode:
         raise NotebookError(notebook, None, run.stderr.strip()[-500:])
@@ -183,7 +183,7 @@ def about(notebook: Path) -> dict[str, dict[str, Any]]:
         if heading:
             section = heading[1].strip()
         elif cell.is_solution:
-            pieces += marks.defined(cell.code)
+            pieces += passed_checks.defined(cell.code)
         elif cell.is_check:
             found[cell.id] = {"section": section, "pieces": pieces, "questions": questions(cell)}
             pieces = []
@@ -220,7 +220,7 @@ def write_sealed(notebook: Path, folder: Path, *, explain: bool = True) -> None:
     """Write a notebook's sealed solutions into the folder of its release. If no check calls `passed`, do nothing."""
     if any("passed(" in cell.visible for cell in cells_of(read_notebook(notebook)) if cell.is_check):
         text = json.dumps(seal(notebook, keys(notebook), explain=explain), indent=1, ensure_ascii=False)
-        write_atomically(folder / marks.SEALED, text + "\n")
+        write_atomically(folder / passed_checks.SEALED, text + "\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from autograder.course.module_prerequisites import needed_notebooks
 from autograder.course.nbgrader_settings import (
     COURSE_ID,
     FACE,
@@ -23,11 +24,10 @@ from autograder.course.nbgrader_settings import (
     student_folder_above,
 )
 from autograder.course.notebook import chosen, optional
-from autograder.course.prerequisites import needed_notebooks
 from autograder.files import write_atomically
 from tinybench.course import REFERENCE_OF
-from tinybench.course.marks import PROGRESS
 from tinybench.course.overview import read_module
+from tinybench.course.passed_checks import PROGRESS
 from tinybench.course.pieces import BUILT_BY_STUDENT, EXPORTED, how_given, is_own
 from tinybench.support.basics.numbers import number_of, plural
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from autograder import pace
+from autograder import time_limits
 from autograder.sandbox.guest import linux
 from tinybench.support.conditions.cores import usable_cores
 
@@ -84,7 +84,7 @@ def run(function: Callable[..., R], *args: Any, seconds: float, memory: int = ME
         if not _kept().active:
             _kept.cache_clear()
         try:
-            future = _kept().schedule(_call, (function, args, memory, output), timeout=pace.wall(seconds))
+            future = _kept().schedule(_call, (function, args, memory, output), timeout=time_limits.wall(seconds))
             return pickle.loads(future.result())  # type: ignore[no-any-return]
         except TimeoutError:
             if last:
@@ -135,7 +135,7 @@ def _in_pool(
     try:
         while waiting or running:
             while waiting and len(running) < 2 * workers:
-                scheduled = pool.schedule(_call, (function, waiting[0][1], *limits), timeout=pace.wall(seconds))
+                scheduled = pool.schedule(_call, (function, waiting[0][1], *limits), timeout=time_limits.wall(seconds))
                 running[scheduled] = waiting.popleft()  # removed only now, so that a broken pool loses no task
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)

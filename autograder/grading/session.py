@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from autograder import pace
+from autograder import time_limits
 from autograder.checks import judge, pieces_of
 from autograder.checks.plain_answers import CheckFailed
 from autograder.course.notebook import BEGIN_HIDDEN, Cell, cells_of
@@ -179,7 +179,7 @@ class Session:
 
     def _set_deadline(self, multiple: int) -> None:
         left = self.until - time.monotonic()
-        self.channel.set_deadline(min(pace.wall(multiple * self.seconds + GRACE_SECONDS), max(left, 0.001)))
+        self.channel.set_deadline(min(time_limits.wall(multiple * self.seconds + GRACE_SECONDS), max(left, 0.001)))
 
     def _reference_for(self, hidden: HiddenCheck) -> bytes:
         return compiled_without(self.reference, self.modules[-1], hidden.absent)

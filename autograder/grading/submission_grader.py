@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
 from autograder.course.notebook import Cell, cells_of, module_name, parse_notebook
@@ -94,7 +94,7 @@ class Grader:
 
     def _graded(self, prepared: Prepared, started: float) -> Graded:
         """Run and judge a submission. Repeat the run if its author would otherwise lose points unfairly."""
-        memory = _Memory(started + pace.wall(self.zygote.limits.wall_seconds), prepared.demonstrations)
+        memory = _Memory(started + time_limits.wall(self.zygote.limits.wall_seconds), prepared.demonstrations)
         while True:
             run = self._run(prepared, memory)
             if run.name_missing and memory.skipped:

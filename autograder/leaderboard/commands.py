@@ -60,7 +60,7 @@ def serve(
 
     from autograder.leaderboard.referee.worker import check_baseline
     from autograder.leaderboard.store.store import Store
-    from autograder.leaderboard.web import connection_limits
+    from autograder.leaderboard.web import connection_timeouts
     from autograder.leaderboard.web.app import create_app
     from autograder.leaderboard.web.middleware import PREFIX
     from autograder.sandbox.bubblewrap import available
@@ -86,7 +86,7 @@ def serve(
     # After a signal, uvicorn raises the same signal again, which would end this process before it ends the worker.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        uvicorn.Server(connection_limits.config(app)).run([listening])
+        uvicorn.Server(connection_timeouts.config(app)).run([listening])
     finally:
         if worker:
             worker.terminate()

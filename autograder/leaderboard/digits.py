@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from autograder.leaderboard.settings import Baseline
-from tinybench.course.digits import FEATURES, Split, distorted
+from tinybench.course.case_study_data import FEATURES, Split, distorted
 
 CLASSES = 10
 TRAINING_ORIGINALS = 1257

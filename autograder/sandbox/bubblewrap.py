@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autograder import pace
+from autograder import time_limits
 from autograder.sandbox import cgroup, root
 from autograder.sandbox.guest import linux, syscalls
 
@@ -51,7 +51,7 @@ class SandboxUnavailable(Exception):
 class Limits:
     """Resource limits of sandboxed code. `call_seconds` is the CPU time for one cell, or for one call by a check.
 
-    All times are for a typical idle machine. `autograder.pace` converts them for this machine.
+    All times are for a typical idle machine. `autograder.time_limits` converts them for this machine.
     """
 
     memory: int = 2 * 2**30
@@ -70,7 +70,7 @@ class Limits:
         """Return the limits that the kernel enforces for each process, keyed by their names in `resource`."""
         return {
             "AS": self.address_space,
-            "CPU": math.ceil(pace.cpu(self.cpu_seconds)),
+            "CPU": math.ceil(time_limits.cpu(self.cpu_seconds)),
             "NPROC": self.processes,
             "FSIZE": self.file_bytes,
             "NOFILE": self.open_files,
@@ -181,7 +181,7 @@ def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> 
     assert process.stdout is not None
     assert process.stderr is not None
     outputs: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
-    most, unsent, limit = pace.wall(limits.wall_seconds), memoryview(stdin), ""
+    most, unsent, limit = time_limits.wall(limits.wall_seconds), memoryview(stdin), ""
     deadline = time.monotonic() + most
     with _pipes(process) as selector:
         while not limit and any(key.fileobj in outputs for key in selector.get_map().values()):
@@ -261,7 +261,7 @@ def doctor() -> list[tuple[str, bool, str]]:
 def _try_namespaces() -> tuple[str, bool, str]:
     words = "import os, sys; sys.stdout.write(f'{os.getuid()} {os.getpid() < 20} {os.listdir(chr(47))}')"
     trial = command([root.PROGRAM, "-Ic", words], Mounts(), Limits())
-    tried = subprocess.run(trial, capture_output=True, timeout=pace.wall(60), check=False)
+    tried = subprocess.run(trial, capture_output=True, timeout=time_limits.wall(60), check=False)
     if tried.returncode == 0 and tried.stdout.startswith(b"65534 True"):
         return "namespaces", True, "namespaces work, code runs as nobody"
     why = tried.stderr.decode(errors="replace").strip()[-200:]

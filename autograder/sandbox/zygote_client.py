@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from autograder import pace
+from autograder import time_limits
 from autograder.sandbox import root
 from autograder.sandbox.bubblewrap import Limits, Mounts, SandboxUnavailable, available, command
 
@@ -37,8 +37,8 @@ class Zygote:
             "control": theirs.fileno(), "preload": list(preload), "folder": mounts.working_directory,
             "data": list(data),
             # a last resort, as the grader itself ends a submission, after a time that depends on the machine's load
-            "wall_seconds": pace.cpu(self.limits.wall_seconds) * pace.MOST_BUSY,
-            "call_seconds": pace.cpu(self.limits.call_seconds),
+            "wall_seconds": time_limits.cpu(self.limits.wall_seconds) * time_limits.MOST_BUSY,
+            "call_seconds": time_limits.cpu(self.limits.call_seconds),
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
         }  # fmt: skip
         guest = {
@@ -55,7 +55,7 @@ class Zygote:
             start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin")},
         )  # fmt: skip
         theirs.close()
-        self.control.settimeout(pace.wall(120))
+        self.control.settimeout(time_limits.wall(120))
         if self.control.recv(1) != b"r":
             self.errors.seek(0)
             why = self.errors.read().decode(errors="replace")[-500:]
@@ -100,6 +100,6 @@ class Sandbox:
         self.rpc.close()
         with self.life, suppress(OSError):
             self.life.shutdown(socket.SHUT_WR)
-            self.life.settimeout(pace.wall(10))
+            self.life.settimeout(time_limits.wall(10))
             return self.life.recv(1000).decode(errors="replace")
         return ""

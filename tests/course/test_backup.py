@@ -16,7 +16,7 @@ import pytest
 
 from autograder.cli import main
 from autograder.course.nbgrader_settings import FACE
-from tinybench.course import backup, marks
+from tinybench.course import backup, passed_checks
 from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF
 
 OWN = f"{BUILT_BY_STUDENT}01_result.ipynb on 2026-01-01 10:00.\nmine = 1\n"
@@ -288,16 +288,16 @@ def test_a_file_that_cannot_be_replaced_leaves_all_as_they_were(
 
 def test_marks_count_for_the_code_that_was_restored(home: Path, tmp_path: Path) -> None:
     """Marks of the code that a restore replaces count no longer; those that come with their code do."""
-    notebook, progress = home / "01_result" / "01_result.ipynb", home / "01_result" / marks.PROGRESS
+    notebook, progress = home / "01_result" / "01_result.ipynb", home / "01_result" / passed_checks.PROGRESS
 
     def worked(code: str, *checks: str) -> None:
         cells = [{"cell_type": "code", "metadata": {}, "source": code.splitlines(keepends=True)}]
         notebook.write_text(json.dumps({"cells": cells, "nbformat": 4}))
-        made = {check: {"at": 0, "code": {"f": marks.fingerprint(code)}} for check in checks}
+        made = {check: {"at": 0, "code": {"f": passed_checks.fingerprint(code)}} for check in checks}
         progress.write_text(json.dumps({"checks": made, "of": 2}))
 
     def standing() -> set[str]:
-        return set(marks.standing(notebook, ["first", "second"]))
+        return set(passed_checks.standing(notebook, ["first", "second"]))
 
     first, second = "def f():\n    return 1\n", "def f():\n    return 2\n"
     worked(first, "first")

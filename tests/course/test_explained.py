@@ -14,7 +14,7 @@ import pytest
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from tinybench.course import check_answer, check_feedback, marks, passed
+from tinybench.course import check_answer, check_feedback, passed, passed_checks
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = 2
@@ -67,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "## check_runs\nWhy so.\n\n- runs = 64: that is by t, not by z\n- runs[1] = 22: ten times too much\n"
     )
     monkeypatch.setattr(sealed_solutions, "explanations", lambda notebook: file)
-    (tmp_path / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(tmp_path / "01.ipynb", found)))
+    (tmp_path / passed_checks.SEALED).write_text(json.dumps(sealed_solutions.seal(tmp_path / "01.ipynb", found)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -94,7 +94,7 @@ def test_answers_are_checked_at_once(folder: Path) -> None:
     ]:
         with pytest.raises(AssertionError, match=re.escape(words)):
             check_answer("runs", wrong)
-    assert "62" not in (folder / marks.SEALED).read_text()
+    assert "62" not in (folder / passed_checks.SEALED).read_text()
 
 
 @pytest.mark.parametrize("explain", [True, False])
@@ -102,21 +102,23 @@ def test_only_a_right_result_is_ticked(folder: Path, monkeypatch: pytest.MonkeyP
     shown: list[str] = []
     monkeypatch.setattr(check_feedback, "_show", shown.append)
     found = {"answers": {}, "proofs": {"check_runs": check_feedback.canonical((0.5, [1, 2]))}}
-    (folder / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(folder / "01.ipynb", found, explain=explain)))
+    (folder / passed_checks.SEALED).write_text(
+        json.dumps(sealed_solutions.seal(folder / "01.ipynb", found, explain=explain))
+    )
     with pytest.raises(AssertionError, match=r"visible tests pass, a hidden one does not.* Look at required_runs"):
         passed("check_runs", 0.5, [1, 3])
     assert not shown
-    assert not marks.kept()
+    assert not passed_checks.kept()
     passed("check_runs", 0.5 + 1e-12, (1, 2.0))
     assert shown[-1].startswith("✓ **check_runs** passed: 1 of 1 check in this notebook")
     assert ("Why so." in shown[-1]) == ("run()" in shown[-1]) == explain
     assert "- runs" not in shown[-1], "hints are for wrong answers"
-    kept = json.loads((folder / marks.PROGRESS).read_text())
+    kept = json.loads((folder / passed_checks.PROGRESS).read_text())
     assert (list(kept["checks"]), kept["of"]) == (["check_runs"], 1)
-    assert "run()" not in (folder / marks.SEALED).read_text()
+    assert "run()" not in (folder / passed_checks.SEALED).read_text()
     with pytest.raises(AssertionError, match="a hidden one does not"):
         passed("check_runs", 0.25, [1, 2])
-    assert not marks.kept(), "a failure withdraws the mark"
+    assert not passed_checks.kept(), "a failure withdraws the mark"
 
 
 def test_an_accepted_answer_is_ticked_however_it_is_rounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +129,7 @@ def test_an_accepted_answer_is_ticked_however_it_is_rounded(folder: Path, monkey
     found["proofs"]["check_runs"] = check_feedback.answered(right, ["runs"])
     asks = {"check_runs": ABOUT["check_runs"] | {"questions": ["runs"]}}
     monkeypatch.setattr(sealed_solutions, "about", lambda notebook: asks)
-    (folder / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(folder / "01.ipynb", found)))
+    (folder / passed_checks.SEALED).write_text(json.dumps(sealed_solutions.seal(folder / "01.ipynb", found)))
     for number, answer in enumerate([(62, 2.2), (62.0, 2.249), (62, 2.195)], start=1):
         check_answer("runs", answer)
         passed("check_runs", f"{answer[1]:.3f}")

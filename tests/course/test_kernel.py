@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.nbgrader_settings import KERNELS
 from autograder.course.sandbox_kernel import CONNECTION, SOCKETS
 
@@ -67,7 +67,7 @@ def run(client: object, code: str) -> tuple[str, str]:
     def keep(message: dict[str, dict[str, str]]) -> None:
         printed.append(message["content"].get("text", ""))
 
-    reply = client.execute_interactive(code, output_hook=keep, timeout=pace.wall(60))  # type: ignore[attr-defined]
+    reply = client.execute_interactive(code, output_hook=keep, timeout=time_limits.wall(60))  # type: ignore[attr-defined]
     return reply["content"]["status"], "".join(printed)
 
 
@@ -92,11 +92,11 @@ def test_is_interrupted_by_message_and_killed_in_any_case(kernel: tuple[KernelMa
     asked = client.execute(sleep, stop_on_error=False)  # type: ignore[attr-defined]
     said: dict[str, Any] = {"msg_type": ""}
     while said["msg_type"] != "stream" or said["parent_header"]["msg_id"] != asked:
-        said = client.get_iopub_msg(timeout=pace.wall(60))  # type: ignore[attr-defined]
+        said = client.get_iopub_msg(timeout=time_limits.wall(60))  # type: ignore[attr-defined]
     manager.interrupt_kernel()
     reply: dict[str, Any] = {"msg_type": ""}
     while reply["msg_type"] != "execute_reply":  # on a busy machine the kernel was asked more than once who it is
-        reply = client.get_shell_msg(timeout=pace.wall(30))  # type: ignore[attr-defined]
+        reply = client.get_shell_msg(timeout=time_limits.wall(30))  # type: ignore[attr-defined]
     assert reply["content"]["ename"] == "KeyboardInterrupt"
     assert run(client, "print('still here')") == ("ok", "still here\n")
     run(client, "import signal; [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)]")
@@ -104,7 +104,7 @@ def test_is_interrupted_by_message_and_killed_in_any_case(kernel: tuple[KernelMa
     process = manager.provisioner.process  # type: ignore[union-attr]
     manager.restart_kernel(now=True)
     assert process.poll() is not None
-    client.wait_for_ready(timeout=pace.wall(60))  # type: ignore[attr-defined]
+    client.wait_for_ready(timeout=time_limits.wall(60))  # type: ignore[attr-defined]
     assert run(client, "print('anew')") == ("ok", "anew\n")
 
 
@@ -123,14 +123,14 @@ except OSError: print("kept")
     before = target.stat()
     assert run(client, plant) == ("ok", "kept\n")
     manager.restart_kernel(now=True)
-    client.wait_for_ready(timeout=pace.wall(60))  # type: ignore[attr-defined]
+    client.wait_for_ready(timeout=time_limits.wall(60))  # type: ignore[attr-defined]
     assert (target.read_text(), target.stat().st_uid) == ("mine", before.st_uid)
 
 
 def test_what_fills_the_disk_is_ended(kernel: tuple[KernelManager, object]) -> None:
     manager, client = kernel
     run(client, f"open({f'{SOCKETS}/big'!r}, 'wb').write(bytes(2**22))")
-    deadline = time.monotonic() + pace.wall(30)
+    deadline = time.monotonic() + time_limits.wall(30)
     while manager.is_alive() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not manager.is_alive()

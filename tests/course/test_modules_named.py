@@ -11,8 +11,8 @@ import click
 import pytest
 
 from autograder.cli import main
+from autograder.course.module_prerequisites import needed_notebooks
 from autograder.course.notebook import chosen
-from autograder.course.prerequisites import needed_notebooks
 from autograder.course.student_package import lay_out_package, status, written_by
 from tests.course.test_references import release, two, two_once  # noqa: F401
 from tests.test_options import COMMANDS

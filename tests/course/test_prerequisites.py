@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tinybench.course.prerequisites import pieces_used
+from tinybench.course.unpassed_pieces import pieces_used
 
 NOTEBOOK = """
 def mean(values): return sum(values) / len(values)

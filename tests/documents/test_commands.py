@@ -20,7 +20,6 @@ import pytest
 import yaml
 from IPython.core.interactiveshell import InteractiveShell
 
-from autograder import pace
 from autograder.cli import main as autograder
 from autograder.course.export import export_course
 from autograder.files import write_atomically
@@ -127,7 +126,7 @@ def run(line: str, how: Run, command: Callable[[list[str]], int], said: Callable
     """Run a line and check its promises."""
     words = shlex.split(line)[1:]
     words = [name for word in words for name in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
-    more = re.sub(r"(?<=--seconds )\S+", lambda found: f"{pace.wall(float(found[0])):g}", how.more)
+    more = re.sub(r"(?<=--seconds )\S+", lambda found: f"{time_limits.wall(float(found[0])):g}", how.more)
     code = command([*words, *shlex.split(more)])
     text = said()
     assert code in how.codes, (line, text)

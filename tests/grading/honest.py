@@ -19,7 +19,7 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from autograder.grading.submission_grader import Grader
@@ -79,7 +79,7 @@ def run_as_stock(submission: Submission, path: Path) -> NotebookNode:
         notebook.cells.append(cell)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sockets:
         NotebookClient(
-            notebook, timeout=int(pace.wall(300)), startup_timeout=int(pace.wall(60)), kernel_name="python3", allow_errors=True, shutdown_kernel="immediate",
+            notebook, timeout=int(time_limits.wall(300)), startup_timeout=int(time_limits.wall(60)), kernel_name="python3", allow_errors=True, shutdown_kernel="immediate",
             resources={"metadata": {"path": folder}},
             config=Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}}),
         ).execute()  # fmt: skip

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.nbgrader_settings import project_root
 from autograder.course.notebook import read_notebook
 from autograder.demo import ASSIGNMENT, submit, the_class
@@ -120,7 +120,7 @@ def _until_served(course: Path, command: str) -> str:
         if "Exchange" in line:
             break
     process.terminate()
-    process.communicate(timeout=pace.wall(120))
+    process.communicate(timeout=time_limits.wall(120))
     return "".join(lines)
 
 

@@ -16,7 +16,7 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Application, Config
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.assignment import Assignment
 from autograder.course.execute import run_notebook
 from autograder.course.nbgrader_settings import GRADEBOOK, configure
@@ -45,7 +45,7 @@ def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
 def test_data_files_are_there_to_read(released: Path, sandboxed: bool) -> None:
-    pace.slowness()  # measured once, and kept in the environment for child processes
+    time_limits.slowness()  # measured once, and kept in the environment for child processes
     before = dict(os.environ)
     notebook = released / "modules" / NAME / f"{NAME}.ipynb"
     (notebook.parent / "numbers.csv").write_text("four;two")

@@ -15,7 +15,7 @@ import click
 import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
-from autograder import pace
+from autograder import time_limits
 from autograder.cli import main
 from tests.attacks.notebooks import ROOT
 from tests.grading.forked import can_fork, forked
@@ -90,7 +90,7 @@ class Running:
             json.dumps(data).encode() if data else None,
             {"Authorization": f"token {self.token}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=pace.wall(60)) as answer:
+        with urllib.request.urlopen(request, timeout=time_limits.wall(60)) as answer:
             return bytes(answer.read())
 
 
@@ -110,12 +110,12 @@ def after_make_course(tmp_path: Path) -> Iterator[Running]:
         yield Running(root, *address_of(server, log), log)
     finally:
         server.terminate()
-        server.wait(pace.wall(60))
+        server.wait(time_limits.wall(60))
 
 
 def address_of(server: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
     pattern = re.compile(r"JupyterLab +(\S+/)lab\?token=(\w+)[\s\S]*publish` writes\.\n")
-    for _ in range(int(pace.wall(1200))):
+    for _ in range(int(time_limits.wall(1200))):
         if found := pattern.search(log.read_text(encoding="utf-8")):
             return found[1], found[2]
         try:

@@ -22,7 +22,7 @@ import pytest
 from sqlalchemy.orm import Session
 from traitlets.config import Config
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.assignment import Assignment
 from autograder.course.nbgrader_settings import configure
 from autograder.course.notebook import read_notebook
@@ -105,7 +105,7 @@ def orphans(known: set[int]) -> list[psutil.Process]:
 
 
 def wait_for_none(known: set[int]) -> None:
-    deadline = time.monotonic() + pace.wall(30)
+    deadline = time.monotonic() + time_limits.wall(30)
     while left := orphans(known):
         assert time.monotonic() < deadline, f"these outlived a killed grader: {left}"
         time.sleep(0.02)

@@ -20,15 +20,15 @@ import numpy as np
 import uvicorn
 from onnx import TensorProto, helper, numpy_helper
 
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import check
 from autograder.leaderboard.settings import Baseline, Effort, Olympics, Quota, Task, load
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import Store
-from autograder.leaderboard.web import connection_limits
+from autograder.leaderboard.web import connection_timeouts
 from autograder.leaderboard.web.app import create_app
-from tinybench.course.digits import FEATURES
+from tinybench.course.case_study_data import FEATURES
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
@@ -114,7 +114,7 @@ def fill(store: Store, olympics: Olympics, entries: int, students: int) -> None:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """Serve an application on a real socket and yield its address."""
-    server = uvicorn.Server(connection_limits.config(app, port=0, lifespan="off"))
+    server = uvicorn.Server(connection_timeouts.config(app, port=0, lifespan="off"))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # who connects before the server runs waits for it
@@ -134,7 +134,7 @@ def free_port() -> int:
 
 
 def wait_until(reached: Callable[[], object], seconds: float = 300) -> None:
-    deadline = time.monotonic() + pace.wall(seconds)
+    deadline = time.monotonic() + time_limits.wall(seconds)
     while not reached():
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -143,7 +143,7 @@ def wait_until(reached: Callable[[], object], seconds: float = 300) -> None:
 def answers(address: str) -> bool:
     """Whether a server has come up."""
     with suppress(httpx.HTTPError):
-        return httpx.get(address, timeout=pace.wall(5)).is_success
+        return httpx.get(address, timeout=time_limits.wall(5)).is_success
     return False
 
 
@@ -153,7 +153,7 @@ def main(port: int = 8017, entries_count: int = 5000) -> None:
         store, olympics = Store(f"sqlite:///{folder}/leaderboard.db"), load()
         fill(store, olympics, entries_count, entries_count)
         print(f"serving {entries_count} entries on port {port}", flush=True)
-        uvicorn.Server(connection_limits.config(create_app(store, olympics), port=port)).run()
+        uvicorn.Server(connection_timeouts.config(create_app(store, olympics), port=port)).run()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from autograder.leaderboard.referee import measure, worker
 from autograder.leaderboard.referee.referee import Referee
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import Store
-from autograder.leaderboard.web import connection_limits
+from autograder.leaderboard.web import connection_timeouts
 from autograder.leaderboard.web.app import create_app
 from autograder.sandbox.bubblewrap import Finished, Limits
 from tests.leaderboard.boards import small_olympics, trained
@@ -31,7 +31,7 @@ def main(what: str, database: str, *more: str) -> None:
     """Be a server or a worker."""
     store, olympics = Store(database), small_olympics()
     if what == "serve":
-        uvicorn.Server(connection_limits.config(create_app(store, olympics), port=int(more[0]))).run()
+        uvicorn.Server(connection_timeouts.config(create_app(store, olympics), port=int(more[0]))).run()
         return
     jobs.LEASE, worker.HEARTBEAT, worker.POLL = 2.0, 0.5, 0.05
     latency.measure_latencies = functools.partial(latency.measure_latencies, warmup_runs=0)

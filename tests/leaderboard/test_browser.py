@@ -15,10 +15,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, FileChooser, Page, TimeoutError, expect
 
-from autograder import pace
+from autograder import time_limits
 from tests.leaderboard.boards import answers, dense, free_port, trained, wait_until
 
-SECOND = pace.wall(1000)  # Playwright counts milliseconds
+SECOND = time_limits.wall(1000)  # Playwright counts milliseconds
 EVENTS = """
 title = "Test Olympics"
 deadline = 2999-01-01T00:00:00Z
@@ -114,7 +114,7 @@ def ranked(site: Site, tmp_path_factory: pytest.TempPathFactory) -> str:
     found = re.search(r"entry (\d+) is queued", said)
     assert found
     entry = f"{site.address}/api/entries/{found[1]}"
-    wait_until(lambda: httpx.get(entry, timeout=pace.wall(30)).json()["state"] == "measured", 400)
+    wait_until(lambda: httpx.get(entry, timeout=time_limits.wall(30)).json()["state"] == "measured", 400)
     return f"/entries/{found[1]}"
 
 

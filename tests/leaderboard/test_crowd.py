@@ -14,7 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.store.tables import MEASURED, REFUSED, entries, history, jobs, results
 from tests.attacks.onnx.hostile import FILES, not_a_number, wrong_shape
@@ -39,7 +39,7 @@ def peak_memory(process: subprocess.Popen[bytes]) -> int:
 
 def upload(client: httpx.Client, token: str, data: bytes) -> int:
     """Upload as a patient client does: again, when the server was gone, or still has the first try in hand."""
-    deadline = time.monotonic() + pace.wall(120)
+    deadline = time.monotonic() + time_limits.wall(120)
     while True:
         status = 429
         with suppress(httpx.TransportError):
@@ -68,7 +68,7 @@ def test_a_crowd_enters(database: str) -> None:
     address = f"http://127.0.0.1:{port}"
     server, worker = start("serve", database, str(port)), start("work", database)
     try:
-        with ThreadPoolExecutor(16) as pool, httpx.Client(base_url=address, timeout=pace.wall(60)) as client:
+        with ThreadPoolExecutor(16) as pool, httpx.Client(base_url=address, timeout=time_limits.wall(60)) as client:
             uploads = [pool.submit(upload, client, *each) for each in zip(tokens, files, strict=True)]
             wait_until(lambda: store.version() > number // 4)
             server.kill()

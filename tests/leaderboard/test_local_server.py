@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from autograder.cli import main
 from autograder.leaderboard import client
 from autograder.leaderboard.store import jobs
@@ -48,7 +48,7 @@ def alive(root: Path, what: str) -> list[int]:
 @pytest.mark.needs("sandbox")
 def test_pages_and_worker_end_with_the_block(tmp_path: Path) -> None:
     with running(tmp_path) as address:
-        assert urllib.request.urlopen(address, timeout=pace.wall(30)).status == 200
+        assert urllib.request.urlopen(address, timeout=time_limits.wall(30)).status == 200
         wait_until(lambda: alive(tmp_path, "worker"), 30)
     assert not alive(tmp_path, "serve")
     assert not alive(tmp_path, "worker"), "the worker outlives the pages"

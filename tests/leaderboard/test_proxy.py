@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.web.app import create_app
 from tests.leaderboard.boards import answers, dense, free_port, serving, small_olympics, wait_until
@@ -49,7 +49,9 @@ def test_a_student_signs_in_and_enters(jupyter: str, light_store: Store) -> None
     token = light_store.add_token("Ada", 1)
     with serving(create_app(light_store, small_olympics())) as address:
         home = f"/proxy/{address.rpartition(':')[2].strip('/')}/"
-        with httpx.Client(base_url=jupyter, timeout=pace.wall(30), headers={"Sec-Fetch-Site": "same-origin"}) as client:
+        with httpx.Client(
+            base_url=jupyter, timeout=time_limits.wall(30), headers={"Sec-Fetch-Site": "same-origin"}
+        ) as client:
             assert "TinyBench Olympics" in client.get(home).text
             sent = {
                 "sign-in": ({"data": {"token": token}}, "enter"),

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import EntryRefused, check
 from autograder.leaderboard.referee.host_lock import locked_host
@@ -25,7 +25,7 @@ from autograder.leaderboard.referee.referee import Referee, rerun_interval, unco
 from autograder.leaderboard.settings import Effort
 from autograder.sandbox import bubblewrap
 from tests.leaderboard.boards import dense, model, small_olympics, trained
-from tinybench.course.digits import distorted
+from tinybench.course.case_study_data import distorted
 
 OLYMPICS = small_olympics(referee=Effort(processes=3, rounds=5, widest=1000))
 
@@ -216,7 +216,7 @@ def test_one_measurement_at_a_time() -> None:
     processes = [context.Process(target=_hold, args=(f"test-{os.getpid()}", queue)) for _ in range(3)]
     for process in processes:
         process.start()
-    stays = sorted(queue.get(timeout=pace.wall(60)) for _ in processes)
+    stays = sorted(queue.get(timeout=time_limits.wall(60)) for _ in processes)
     for process in processes:
         process.join()
     assert all(left <= entered for (_, left), (entered, _) in pairwise(stays))

@@ -17,11 +17,11 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard.settings import Olympics, Quota
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import Store
-from autograder.leaderboard.web import app, connection_limits, uploads
+from autograder.leaderboard.web import app, connection_timeouts, uploads
 from autograder.leaderboard.web.app import create_app
 from autograder.leaderboard.web.cache import CHECK_EVERY
 from tests.leaderboard.boards import dense, fill, made_up_scores, serving, small_olympics
@@ -34,7 +34,9 @@ SAME_SITE = {"Sec-Fetch-Site": "same-origin"}  # as browsers say
 def client_of(store: Store, olympics: Olympics, prefix: str = "") -> Iterator[httpx.Client]:
     with (
         serving(create_app(store, olympics, prefix)) as address,
-        httpx.Client(base_url=address, follow_redirects=True, timeout=pace.wall(30), headers=SAME_SITE) as client,
+        httpx.Client(
+            base_url=address, follow_redirects=True, timeout=time_limits.wall(30), headers=SAME_SITE
+        ) as client,
     ):
         yield client
 
@@ -141,7 +143,7 @@ def half_sent(
     """Begin a request and keep the line open."""
     own = ("Host: x", "Connection: close", "Sec-Fetch-Site: none", f"Content-Length: {length}")
     head = [f"POST {path} HTTP/1.1", *own, *headers]
-    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=pace.wall(20)) as line:
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=time_limits.wall(20)) as line:
         line.sendall("\r\n".join([*head, "", ""]).encode() + body)
         yield line
 
@@ -157,7 +159,7 @@ def test_slow_uploads_hold_up_nobody_else(client: httpx.Client, light_store: Sto
             assert second in (201, 429)
         start = time.monotonic()
         assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
-        assert time.monotonic() - start < min(pace.wall(5), uploads.UPLOAD_SECONDS / 2)
+        assert time.monotonic() - start < min(time_limits.wall(5), uploads.UPLOAD_SECONDS / 2)
 
 
 def test_an_upload_that_never_ends_is_ended(client: httpx.Client, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +178,7 @@ def test_the_deadline_goes_by_when_an_upload_begins(light_store: Store, token: s
         client_of(light_store, small_olympics(deadline=datetime.fromtimestamp(now + 100, UTC))) as client,
         half_sent(client, API, f"Authorization: Bearer {token}", body=data[:100], length=len(data)) as line,
     ):
-        time.sleep(pace.wall(1))
+        time.sleep(time_limits.wall(1))
         now += 200
         line.sendall(data[100:])
         assert line.recv(100).startswith(b"HTTP/1.1 201 ")
@@ -191,8 +193,8 @@ def test_who_signs_in_sends_little(client: httpx.Client) -> None:
 
 
 def test_connections_that_say_nothing_are_closed(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    patience = pace.wall(0.5)
-    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", patience)
+    patience = time_limits.wall(0.5)
+    monkeypatch.setattr(connection_timeouts, "HEAD_SECONDS", patience)
     address = (client.base_url.host, client.base_url.port)
     whole, half = b"HEAD /api/events HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: "
     for said in (b"", half, whole + half):

@@ -30,7 +30,7 @@ from autograder.course.notebook import Cell, cells_of, course_notebooks, optiona
 from autograder.course.student_package import lay_out_package
 from tests.course.perfect_student import ROOT, environment, solved
 from tests.mutants import Mutant, mutants
-from tinybench.course import marks, prerequisites
+from tinybench.course import passed_checks, unpassed_pieces
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FOLDER = re.compile(rf"{re.escape(tempfile.gettempdir())}/\w+")  # which has another name in each run
@@ -90,8 +90,8 @@ class Notebook:
         self.shell._showtraceback = lambda kind, error, lines: self.shown.append(plain("\n".join(lines)))
         wrong = {check: text for check, text in self.run(self.cells).items() if text}
         assert not wrong, f"the reference itself fails: {wrong}"
-        self.marks = Path(marks.PROGRESS).read_text(encoding="utf-8")
-        self.pieces = marks.about(marks.read_sealed())
+        self.marks = Path(passed_checks.PROGRESS).read_text(encoding="utf-8")
+        self.pieces = passed_checks.about(passed_checks.read_sealed())
 
     def run(self, cells: Sequence[Cell], changed: dict[str, str] | None = None) -> dict[str, str]:
         """Run cells, some of them with another source; return what each check shows, empty if it passes."""
@@ -125,7 +125,7 @@ class Notebook:
 
     def depends(self, check: Cell, other: Cell) -> bool:
         """Whether a check may run what another one judges."""
-        used = prerequisites.pieces_used(check.source, self.shell.user_ns)
+        used = unpassed_pieces.pieces_used(check.source, self.shell.user_ns)
         return bool(used.intersection(self.pieces[other.id]["pieces"]))
 
 
@@ -137,12 +137,12 @@ def two_mistakes(notebook: Notebook, wrong: list[Mutant]) -> Iterator[Said]:
         between = [each for each in notebook.after(mutant.cell) if not each.is_check or each.id == check.id]
         alone[mutant.name] = notebook.run(between, notebook.changed(mutant))[check.id]
         notebook.restore(mutant.cell)
-        Path(marks.PROGRESS).write_text(notebook.marks, encoding="utf-8")
+        Path(passed_checks.PROGRESS).write_text(notebook.marks, encoding="utf-8")
     for earlier in wrong:
         own, change = notebook.check_of(earlier.cell), notebook.changed(earlier)
         said = notebook.run(notebook.after(earlier.cell), change)
         ticked = not said.pop(own.id)
-        standing = Path(marks.PROGRESS).read_text(encoding="utf-8")
+        standing = Path(passed_checks.PROGRESS).read_text(encoding="utf-8")
         for check, text in said.items():
             if text:
                 yield Said(earlier.name, "", own.id, ticked, check, text)
@@ -156,9 +156,9 @@ def two_mistakes(notebook: Notebook, wrong: list[Mutant]) -> Iterator[Said]:
             if text:
                 yield Said(earlier.name, later.name, own.id, ticked, check.id, text, alone[later.name])
             notebook.restore(later.cell, change)
-            Path(marks.PROGRESS).write_text(standing, encoding="utf-8")
+            Path(passed_checks.PROGRESS).write_text(standing, encoding="utf-8")
         notebook.restore(earlier.cell)
-        Path(marks.PROGRESS).write_text(notebook.marks, encoding="utf-8")
+        Path(passed_checks.PROGRESS).write_text(notebook.marks, encoding="utf-8")
 
 
 def play(module: str, *words: str) -> list[Said]:

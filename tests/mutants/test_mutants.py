@@ -14,7 +14,7 @@ from autograder.course.module_build import run_checks
 from autograder.course.notebook import course_notebooks, module_name, read_notebook
 from tests.mutants import Mutant, mutants
 from tests.mutants.playing import SPEECHLESS, played, verdicts
-from tinybench.course.marks import SEALED
+from tinybench.course.passed_checks import SEALED
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}

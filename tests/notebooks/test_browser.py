@@ -19,11 +19,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
-from autograder import pace
+from autograder import time_limits
 
 ROOT = Path(__file__).parents[2]
 MODULE = "01_result"
-SECOND = pace.wall(1000)  # Playwright counts milliseconds
+SECOND = time_limits.wall(1000)  # Playwright counts milliseconds
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium")]
 
@@ -69,7 +69,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
 
 
 def wait_for_addresses(server: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
-    deadline = time.monotonic() + pace.wall(120)
+    deadline = time.monotonic() + time_limits.wall(120)
     while time.monotonic() < deadline and server.poll() is None:
         found = re.search(r"First notebook +(\S+)\n(?:.*\n)*? +Formgrader +(\S+)\n", log.read_text())
         if found:

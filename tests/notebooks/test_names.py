@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from tinybench.course.marks import defined
+from tinybench.course.passed_checks import defined
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from tests.course.cheat_sheet import PAGE
 from tests.course.test_overview import first_day
 from tests.tiny_course import ROOT
 from tinybench.course import BUILT_BY_STUDENT, course_map
-from tinybench.course.marks import PROGRESS
+from tinybench.course.passed_checks import PROGRESS
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("chromium")]
 AROUND = """<!doctype html><html lang="en"><title>The map</title><meta charset="utf-8"><body style="{colors}"><main>

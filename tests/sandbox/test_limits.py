@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from autograder.sandbox import cgroup
 from autograder.sandbox.bubblewrap import Finished, Limits, command, run_program
 from autograder.sandbox.bubblewrap import Mounts as NoMounts
@@ -152,7 +152,7 @@ def test_a_scope_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_sandbox_ends_with_its_parent() -> None:
     code = f"import subprocess, sys; subprocess.Popen({command([PROGRAM, '-c', 'import time; time.sleep(600)'], NoMounts(), Limits())!r}).wait()"
     with subprocess.Popen([sys.executable, "-c", code]) as parent:
-        deadline = time.monotonic() + pace.wall(30)
+        deadline = time.monotonic() + time_limits.wall(30)
         try:
             while not (found := _below(parent.pid, "time.sleep(600)")) and time.monotonic() < deadline:
                 time.sleep(0.05)

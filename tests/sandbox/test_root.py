@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from autograder.grading.session import may_lend
 from autograder.sandbox.bubblewrap import Limits, Mounts, command, run_program
 from autograder.sandbox.root import PROGRAM
@@ -101,7 +101,7 @@ def test_two_sandboxes_share_no_lock() -> None:
         try:
             held = first.stdout.readline()
             # without the filter of system calls, which refuses locks
-            second = subprocess.run(holds, input=b"", capture_output=True, timeout=pace.wall(60), check=False)
+            second = subprocess.run(holds, input=b"", capture_output=True, timeout=time_limits.wall(60), check=False)
             filtered = run_program([PROGRAM, "-c", HOLD, *paths])
         finally:
             first.kill()

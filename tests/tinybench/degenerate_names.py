@@ -19,7 +19,7 @@ ELSEWHERE = {
     "entry._ratio": "of two checked results, by `median_ratio`, which is tried",
     "e_values.Evidence.e_values": "products of `harm_e_value`, which is tried; 1 without events",
     "fitted_laws.free_usl": "of the speed-ups that `check_rounds` let pass",
-    "forecast.WhatIf.saved": "by `gain_interval`, which is tried",
+    "what_if_gains.WhatIf.saved": "by `gain_interval`, which is tried",
     "formatting.interval": WRAPS,
     "formatting.interval_of": WRAPS,
     "operator_formulas.work_of": NOT_STATISTICAL,

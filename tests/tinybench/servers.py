@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import psutil
 
-from autograder import pace
+from autograder import time_limits
 
 WIDTH = 4
 
@@ -50,7 +50,7 @@ class Served:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], Any]:
         """Return status, headers and body of an answer; a body that is not bytes is sent as JSON."""
-        connection = HTTPConnection(*self.address, timeout=pace.wall(60))
+        connection = HTTPConnection(*self.address, timeout=time_limits.wall(60))
         try:
             data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
             names = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -73,7 +73,7 @@ class Served:
 
     def raw(self, data: bytes = b"") -> socket.socket:
         """Return a connection on which this has been sent."""
-        connection = socket.create_connection(self.address, timeout=pace.wall(60))
+        connection = socket.create_connection(self.address, timeout=time_limits.wall(60))
         connection.sendall(data)
         return connection
 
@@ -105,7 +105,7 @@ def served(model: Path, *options: str) -> Iterator[Served]:
         finally:
             process.terminate()
             try:
-                process.wait(pace.wall(30))
+                process.wait(time_limits.wall(30))
             except subprocess.TimeoutExpired:
                 process.kill()
 

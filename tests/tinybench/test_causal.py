@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tinybench.support.profiling.dry_run import StageError, trial_run
+from tinybench.support.profiling.pipeline_trial import StageError, trial_run
 from tinybench.support.profiling.stand_ins import Answers, Delay, Kind, StandIn, look_closely, paces
 from tinybench.support.profiling.what_if_experiment import (
     Once,
@@ -242,7 +242,7 @@ def wait_for_child(stages: Mapping[str, Stage]) -> None:
     ("stage", "told"), [(is_killed, "ended its process"), (leaves, r"(_exit|ended)"), (fails, "ZeroD")]
 )
 def test_a_child_that_is_gone_is_not_waited_for(stage: Stage, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinybench.support.profiling.dry_run.PATIENCE", 0.2)
+    monkeypatch.setattr("tinybench.support.profiling.pipeline_trial.PATIENCE", 0.2)
     threads, children = threading.active_count(), len(psutil.Process().children())
     with pytest.raises(StageError, match=f"stage model .*{told}.*, and the run waits for it for ever"):
         trial_run(wait_for_child, {"model": stage})

@@ -42,7 +42,7 @@ from tinybench import (
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
 from tinybench.support.comparisons import two_samples
-from tinybench.support.profiling import forecast
+from tinybench.support.profiling import what_if_gains
 from tinybench.support.traffic import load_checks
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
@@ -354,8 +354,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         of([{}, {1: 1.0, 2: 2.0}, *({1: 1.0, 2: bad, 4: 2.0} for bad in (0.0, *BAD))]),
     ),
     "bottleneck.best_workers": (lambda found: found >= 1, bottleneck.best_workers, [(0, 0), (-1, 0), (0.1, -1), (NAN, 0), (0, NAN)]),
-    "forecast.gain_interval": (
-        interval(), lambda *rows: forecast.gain_interval(bottleneck.virtual_gain, *rows, 2),
+    "what_if_gains.gain_interval": (
+        interval(), lambda *rows: what_if_gains.gain_interval(bottleneck.virtual_gain, *rows, 2),
         [([], [], []), ([1.0], [2.0], [1.5]), ([1.0] * 6, [2.0] * 6, [1.5] * 6), ([0.0] * 6, [2.0] * 6, [1.5] * 6), ([NAN] * 6, WIDE, WIDE)],
     ),
     "fitted_laws.with_interval": (

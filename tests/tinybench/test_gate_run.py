@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 
 from tinybench.result import BenchmarkResult
-from tinybench.shell import gate_run, side_processes
+from tinybench.shell import comparison_sessions, gate_run
 from tinybench.shell import measuring_sessions as running
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
+from tinybench.shell.comparison_sessions import Measured, share_plan
 from tinybench.shell.gate_run import LEAST, GateRun, answer_so_far, decision_so_far, sessions_needed
 from tinybench.shell.gate_targets import read_target, read_targets
 from tinybench.shell.measuring_sessions import run_sessions, stopping_on_term
 from tinybench.shell.side_process import ProcessorWait
-from tinybench.shell.side_processes import Measured, share_plan
 
 ZOO = """
 import asyncio, os, sys, time
@@ -80,7 +80,7 @@ number = 5
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(side_processes, "WARM_UP", 0.01)
+    monkeypatch.setattr(comparison_sessions, "WARM_UP", 0.01)
     monkeypatch.setattr(running, "SHARE", 1e-4)
     (tmp_path / "zoo_of_gates.py").write_text(ZOO)
     (tmp_path / "needy_gates.py").write_text("import nothing_of_this_name\n")
@@ -119,7 +119,7 @@ def test_a_command_takes_no_less_than_it_runs(monkeypatch: pytest.MonkeyPatch, f
     busy = [sys.executable, "-S", "-c", "for _ in range(100_000): pass"]
     target = read_target(shlex.join(busy), folder)
     least = 1e-3 if ProcessorWait().file >= 0 else -1000
-    assert side_processes.run_command("new", target, time.monotonic() + 600) > least
+    assert comparison_sessions.run_command("new", target, time.monotonic() + 600) > least
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 
 from tinybench.comparison import compare, regression_gate
 from tinybench.result import BenchmarkResult
+from tinybench.shell.comparison_sessions import Measured, SideProcess
 from tinybench.shell.gate_run import remarks
 from tinybench.shell.gate_targets import Target
-from tinybench.shell.side_processes import Measured, SideProcess
 from tinybench.support.comparisons.stored_results import condition_changes, stored_conditions
 from tinybench.support.conditions.environment_variables import (
     HARMLESS,

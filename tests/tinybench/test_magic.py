@@ -16,7 +16,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 
-from autograder import pace
+from autograder import time_limits
 from tinybench.shell import magic
 from tinybench.shell.progress_bar import Progress
 from tinybench.support.basics.table import Table
@@ -31,7 +31,7 @@ def shell() -> InteractiveShell:
 
 
 def test_two_expressions(shell: InteractiveShell) -> None:
-    table = shell.run_line_magic("bench", f"-s {pace.wall(1):g} sum(data) vs sort(data, key=lambda v: -v)")
+    table = shell.run_line_magic("bench", f"-s {time_limits.wall(1):g} sum(data) vs sort(data, key=lambda v: -v)")
     assert [row["code"] for row in table.rows] == ["sum(data)", "sort(data, key=lambda v: -v)"]
     assert table.rows[0]["speed"] == "the baseline"
     assert table.rows[1]["verdict"] == "slower"
@@ -45,7 +45,7 @@ def test_one_expression(shell: InteractiveShell) -> None:
 
 def test_blocks_of_a_cell(shell: InteractiveShell) -> None:
     cell = "total = 0\nfor v in data:\n    total += v\n--- built in\nsum(data)\n---\n# nothing but\nsum(data)\n"
-    table = shell.run_cell_magic("bench", f"-s {pace.wall(2):g}", cell)
+    table = shell.run_cell_magic("bench", f"-s {time_limits.wall(2):g}", cell)
     assert [row["code"] for row in table.rows] == ["total = 0", "built in", "# nothing but"]
     assert table.rows[1]["verdict"] == "faster"
     assert "total" not in shell.user_ns, "blocks run in a function of their own"
@@ -85,7 +85,9 @@ def test_plain_ipython(tmp_path: Path) -> None:
         "%load_ext tinybench\nprint(get_ipython().run_line_magic('bench', '-s 1 sum(range(99)) vs sum(range(9999))'))\n"
     )
     command = [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", str(script)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=pace.wall(120), check=True, cwd=tmp_path)
+    run = subprocess.run(
+        command, capture_output=True, text=True, timeout=time_limits.wall(120), check=True, cwd=tmp_path
+    )
     assert "sum(range(9999))" in run.stdout
     assert "slower" in run.stdout
 
@@ -95,7 +97,7 @@ def test_jupyter_kernel_without_ipywidgets(tmp_path: Path) -> None:
     progress = "from tinybench import Benchmark\nimport warnings\nwarnings.simplefilter('error')\nBenchmark([abs], measurement_runs=3).run_latency_benchmark()['model_0'].count"
     cells = [hide, "%load_ext tinybench", "%%bench -s 0.1\nsum(range(99))\n---\nsum(range(999))", progress]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-    limits = {"timeout": int(pace.wall(120)), "startup_timeout": int(pace.wall(60))}
+    limits = {"timeout": int(time_limits.wall(120)), "startup_timeout": int(time_limits.wall(60))}
     resources = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, kernel_name="python3", resources=resources, **limits).execute()
     [shown] = notebook.cells[2].outputs

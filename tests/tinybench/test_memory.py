@@ -27,7 +27,7 @@ from tests.undisturbed import once_undisturbed
 from tinybench import memory
 from tinybench.course.lessons.m05 import touched
 from tinybench.memory import measure_memory, memory_stages, model_size, peak_added, read_status, resident_growth
-from tinybench.support.footprint.hidden_memory import WithoutArenas, free_heap
+from tinybench.support.footprint.freed_memory import WithoutArenas, free_heap
 from tinybench.support.footprint.memory_visibility import count_error, exact_memory, touched_memory
 from tinybench.support.footprint.stages import PEAK_METHOD, STAGES, run_fresh_stages
 from tinybench.support.rounds.checked_calls import arguments

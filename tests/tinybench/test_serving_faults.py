@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from tests.tinybench.servers import Served, double, patient, request, served
 from tests.tinybench.test_serving import metrics, received
 
@@ -25,7 +25,7 @@ REQUESTS = 10_000
 
 def wait_until(true: Callable[[], object], seconds: float = 10) -> None:
     """Wait until something is so; fail where it does not become so."""
-    end = time.monotonic() + pace.wall(seconds)
+    end = time.monotonic() + time_limits.wall(seconds)
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.005)
@@ -125,7 +125,7 @@ def test_too_many_are_told_when_to_come_again(slow: Path, others: ThreadPoolExec
         assert refused
         for headers, detail in refused:
             assert detail == f"too many requests wait already; try again in {headers['retry-after']} s"
-            assert 1 <= int(headers["retry-after"]) <= pace.wall(60)
+            assert 1 <= int(headers["retry-after"]) <= time_limits.wall(60)
         assert server.predict([[3]]) == (200, [[3]])
 
 
@@ -186,7 +186,7 @@ def test_it_finishes_what_it_began(
         assert b'"status":"draining"' in (answer := received(doctor))
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert [each.result() for each in begun] == [(200, [[n]]) for n in steps]
-        assert server.process.wait(pace.wall(30)) == 0
+        assert server.process.wait(time_limits.wall(30)) == 0
         assert not any(worker.is_running() for worker in workers)
     rows = np.genfromtxt(trace, delimiter=",", names=True)
     assert sorted(rows["code"]) == [200] * 3 + [503]
@@ -207,8 +207,8 @@ def test_it_stops_in_time_although_a_worker_does_not(
             for _ in range(signals):
                 server.process.send_signal(signal.SIGINT)
                 wait_until(lambda: refuses(server))
-            assert server.process.wait(pace.wall(30)) == 0
-        assert psutil.wait_procs(workers, pace.wall(5))[1] == []
+            assert server.process.wait(time_limits.wall(30)) == 0
+        assert psutil.wait_procs(workers, time_limits.wall(5))[1] == []
 
 
 def refuses(server: Served) -> bool:
@@ -239,7 +239,7 @@ def test_workers_end_with_a_front_that_is_killed(slow: Path) -> None:
         workers = server.workers()  # one works, one waits
         server.process.kill()
         server.process.wait()
-        assert psutil.wait_procs(workers, pace.wall(20))[1] == []
+        assert psutil.wait_procs(workers, time_limits.wall(20))[1] == []
 
 
 def test_workers_that_a_signal_to_all_reaches_go_on(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_stall_by_order_is_in_the_trace(tmp_path: Path) -> None:
     waits = rows["started"] - rows["received"]
     assert waits[0] < 0.8, "the stall is the end of its time"
     assert (waits > 0.8).sum() == 2, "each stall holds one request of a user who waits for the answer"
-    assert waits.max() < 1 + pace.wall(0.2)
+    assert waits.max() < 1 + time_limits.wall(0.2)
     assert np.median(waits) < 0.2
 
 
@@ -273,4 +273,4 @@ def test_a_trace_that_cannot_be_written_costs_the_trace_only(tmp_path: Path) -> 
         wait_until(lambda: "the trace ends here" in server.complained())
         assert server.predict([[1, 2, 3, 4]]) == (200, [[2, 4, 6, 8]])
         server.process.terminate()
-        assert server.process.wait(pace.wall(30)) == 3
+        assert server.process.wait(time_limits.wall(30)) == 3

@@ -20,7 +20,7 @@ from tinybench.shell.gate_run import GateRun
 from tinybench.suite import dashboard_rows
 from tinybench.support.basics.numbers import with_digits, with_ends
 from tinybench.support.comparisons.ratio_words import gain_text
-from tinybench.support.profiling.forecast import Row, WhatIf
+from tinybench.support.profiling.what_if_gains import Row, WhatIf
 from tinybench.support.reports.sections import _pair_row
 from tinybench.tools.roofline.batch_sizes import Gain, gains_table
 from tinybench.tools.scaling.fitted_laws import Estimate
@@ -31,7 +31,7 @@ FIXED = re.compile(r"\{[^{}]*:[^{}]*\.\d[fg%]\}[^{}]{0,4}(?:–| to )[^{}]{0,2}\
 RANGES = {
     "tinybench/shell/gate_run.py": "min(medians)",
     "tinybench/result.py": "self.min_val",
-    "tinybench/support/profiling/forecast.py": "runs scatter too much",
+    "tinybench/support/profiling/what_if_gains.py": "runs scatter too much",
     "tinybench/tools/history/pictures.py": "min(values)",
     "autograder/leaderboard/referee/referee.py": "varies too much",
 }

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from autograder import pace
+from autograder import time_limits
 from tests.tinybench.servers import Served, double, served
 from tests.undisturbed import once_undisturbed
 from tinybench.shell.cli import WRONG, main
@@ -205,7 +205,7 @@ def test_stopped_it_tells_what_it_saw(tmp_path: Path, lasting: bool) -> None:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        said, problem = process.communicate(timeout=pace.wall(60))
+        said, problem = process.communicate(timeout=time_limits.wall(60))
     assert "cannot tell: its /metrics does not answer" in first
     assert process.returncode == (130 if lasting else 2), problem
     assert ("99.9 % within 50 ms: cannot tell" in said) is not lasting

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tinybench.bottleneck import what_if
-from tinybench.support.profiling.dry_run import Trial
+from tinybench.support.profiling.pipeline_trial import Trial
 from tinybench.support.profiling.what_if_experiment import Row, Stage, WhatIf, in_order
 
 

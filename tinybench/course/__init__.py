@@ -3,8 +3,8 @@
 from tinybench.course.accessible_figures import OKABE_ITO, show_figure, use_figure_style
 from tinybench.course.backup import restore, save
 from tinybench.course.cache import cached, cached_fit
+from tinybench.course.case_study_data import Case, case_study
 from tinybench.course.check_feedback import check_answer, passed
-from tinybench.course.digits import Case, case_study
 from tinybench.course.notebook_setup import set_up_notebook
 from tinybench.course.overview import course_map, sections
 from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF, add_to_class, announce, graft, use_notebook_as

@@ -20,7 +20,7 @@ from typing import Any
 
 import tinybench
 from tinybench.course.accessible_figures import Markup
-from tinybench.course.marks import PROGRESS
+from tinybench.course.passed_checks import PROGRESS
 from tinybench.course.pieces import is_own
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.whole_files import replacing

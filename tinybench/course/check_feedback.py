@@ -17,7 +17,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from tinybench.course import marks
+from tinybench.course import passed_checks
 from tinybench.support.basics.numbers import number_of
 
 ROUNDS = 20_000  # iterations of the key derivation: a check takes about ten milliseconds, so guessing takes long
@@ -50,7 +50,7 @@ def check_answer(name: str, answer: Any, digits: int = 2) -> None:
     if RECORD:
         RECORD.setdefault("answers", {})[name] = (answer, digits)
     ACCEPTED.pop(name, None)
-    question = marks.read_sealed().get("answers", {}).get(name)
+    question = passed_checks.read_sealed().get("answers", {}).get(name)
     if question is None:
         return
     answer = answer.tolist() if hasattr(answer, "tolist") else answer  # NumPy's
@@ -97,19 +97,19 @@ def passed(check: str, *proof: Any) -> None:
         )
     if RECORD:
         RECORD.setdefault("proofs", {})[check] = canonical(proof)
-    sealed = marks.read_sealed()
+    sealed = passed_checks.read_sealed()
     explained = sealed.get("checks", {})
     if check not in explained:
         return
-    about = marks.about(sealed).get(check, {})
+    about = passed_checks.about(sealed).get(check, {})
     questions = about.get("questions")
     secret = answered(ACCEPTED, questions) if questions else canonical(proof)
     text = opened(check, secret, explained[check])
     if text is None:
-        marks.withdraw([check])
+        passed_checks.withdraw([check])
         pieces = " and ".join(about.get("pieces", [])) or "your code"
         raise AssertionError(HIDDEN_FAILS.format(pieces=pieces))
-    said = f"✓ **{check}** passed: {marks.note(check)} of {number_of(len(explained), 'check')} in this notebook"
+    said = f"✓ **{check}** passed: {passed_checks.note(check)} of {number_of(len(explained), 'check')} in this notebook"
     if text:
         said += f"\n\n<details><summary>The solution, explained</summary>\n\n{text}\n</details>"
     _show(said)

@@ -9,9 +9,9 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from tinybench.course import check_feedback, marks
+from tinybench.course import check_feedback, passed_checks
 from tinybench.course.accessible_figures import use_figure_style
-from tinybench.course.prerequisites import repair_first
+from tinybench.course.unpassed_pieces import repair_first
 
 MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
 CHECK, FIGURE = "# Check: ", "# Figure: "  # how the cells of checks and figures begin
@@ -39,7 +39,7 @@ def set_up_notebook() -> None:
 
 def begin_cell(cell: Any) -> None:
     """Withdraw the marks of passed checks that a cell may invalidate, before the cell runs."""
-    marks.begin(str(cell.raw_cell))
+    passed_checks.begin(str(cell.raw_cell))
 
 
 class _Names:

@@ -15,7 +15,7 @@ from typing import Any
 import tinybench
 from tinybench.course.accessible_figures import Markup
 from tinybench.course.colab import COLAB
-from tinybench.course.marks import PROGRESS, standing
+from tinybench.course.passed_checks import PROGRESS, standing
 from tinybench.course.pieces import how_given, is_own
 from tinybench.support.basics.numbers import number_of, plural
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from tinybench.shell.comparison_sessions import Measured, command_session, process_session
 from tinybench.shell.gate_targets import Target
 from tinybench.shell.progress_bar import Progress
-from tinybench.shell.side_processes import Measured, command_session, process_session
 
 SHARE, LONGEST = 1 / 100, 1 / 12  # of the total time: for the rounds of a session, and at most for a session
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard.entry.validate import EntryRefused, Facts, check
 from autograder.leaderboard.settings import EntryLimits
 from tinybench.support.basics.child_process import ChildEndedError, ChildProcess
@@ -29,7 +29,7 @@ def _ask(child: ChildProcess, data: bytes, limits: EntryLimits) -> Any:
     """
     assert child.process.stdin is not None
     try:
-        with child.killed_after(pace.wall(WALL_SECONDS)):
+        with child.killed_after(time_limits.wall(WALL_SECONDS)):
             pipe = child.process.stdin.buffer  # type: ignore[attr-defined]
             pipe.write(json.dumps({"size": len(data), "limits": asdict(limits)}).encode() + b"\n" + data)
             pipe.flush()
@@ -59,7 +59,7 @@ def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
         process = ChildProcess(COMMAND, patience=0)
     answer = _ask(process, data, limits)
     if answer is None:
-        most = pace.cpu(CPU_SECONDS)
+        most = time_limits.cpu(CPU_SECONDS)
         raise EntryRefused(f"reading it takes more than {most:.3g} s, or breaks the reader; make the model simpler")
     _idle.append(process)
     if "refused" in answer:
@@ -78,7 +78,7 @@ def answer_questions(check: Callable[[bytes, EntryLimits], Facts] = check) -> No
         question = json.loads(line)
         data = sys.stdin.buffer.read(question["size"])
         # the timer's signal ends this process at any point
-        signal.setitimer(signal.ITIMER_PROF, pace.cpu(CPU_SECONDS))
+        signal.setitimer(signal.ITIMER_PROF, time_limits.cpu(CPU_SECONDS))
         try:
             answer = asdict(check(data, EntryLimits(**question["limits"])))
         except EntryRefused as refused:

@@ -18,7 +18,7 @@ from onnx import AttributeProto, TensorProto
 from autograder.leaderboard.digits import CLASSES
 from autograder.leaderboard.entry.protobuf_limits import Malformed, check_limits
 from autograder.leaderboard.settings import EntryLimits
-from tinybench.course.digits import FEATURES
+from tinybench.course.case_study_data import FEATURES
 from tinybench.support.basics.numbers import number_of
 
 ALLOWED = tomllib.loads(Path(__file__).with_name("operators.toml").read_text(encoding="utf-8"))

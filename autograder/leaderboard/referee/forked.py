@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import tinybench
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard.referee.referee import PROGRAM
 from autograder.sandbox.bubblewrap import Finished, Limits, Mounts
 from autograder.sandbox.rpc.codec import MAX_CLAIM, Channel, ChannelError
@@ -25,7 +25,7 @@ def run_forked(stdin: bytes, limits: Limits) -> Finished:
         _zygote.cache_clear()
     sandbox = _zygote(os.getpid(), limits).fork()
     channel = Channel(sandbox.rpc, max_received=MAX_CLAIM)
-    channel.set_deadline(pace.wall(limits.wall_seconds))
+    channel.set_deadline(time_limits.wall(limits.wall_seconds))
     try:
         guest = Endpoint(channel, lambda value: False).root()
         guest.cell("from measure import answered")

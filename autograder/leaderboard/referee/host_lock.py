@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from autograder import pace
+from autograder import time_limits
 
 LOCKS = Path("/tmp")  # the same for all users, whatever their TMPDIR says
 NAME = "tinybench-referee"
@@ -27,7 +27,7 @@ def locked_host(progress: Progress = lambda text: None, name: str = NAME, patien
     lock = FileLock(LOCKS / f"{name}.lock", mode=0o666)
     try:
         with suppress(OSError):  # filelock's Timeout is an OSError too
-            _acquire(lock, progress, pace.wall(patience))
+            _acquire(lock, progress, time_limits.wall(patience))
         yield
     finally:
         lock.release()

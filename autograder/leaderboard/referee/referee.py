@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import tinybench
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import EntryRefused
 from autograder.leaderboard.referee.host_lock import Progress, locked_host
@@ -164,14 +164,14 @@ class Referee:
 
         The result suffices for a rough verdict. The timing takes at most `max_seconds` of the process's CPU time.
         """
-        how = {"rounds": self.olympics.referee.rounds, "max_seconds": pace.cpu(max_seconds)}
+        how = {"rounds": self.olympics.referee.rounds, "max_seconds": time_limits.cpu(max_seconds)}
         answer, labels = self._read("briefly", data, rows, **how)
         return labels, answer
 
     def _read(self, stage: str, data: bytes, rows: np.ndarray, **how: Any) -> tuple[dict[str, Any], np.ndarray]:
         """Send digits in random order. Return the program's answer, and the entry's labels in the order of `rows`."""
         order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
-        start, call = pace.cpu(limits.start_seconds), pace.cpu(limits.call_seconds)
+        start, call = time_limits.cpu(limits.start_seconds), time_limits.cpu(limits.call_seconds)
         answer = self._ask(stage, data, rows[order], start_seconds=start, call_seconds=call, **how)
         given = np.asarray(answer["labels"])
         if given.shape != order.shape:
@@ -250,7 +250,7 @@ def _answer(finished: bubblewrap.Finished, limits: EntryLimits) -> dict[str, Any
                 raise EntryRefused(str(answer["unfit"]))
             return answer
     if finished.code in OVERTIME:
-        most = pace.cpu(limits.start_seconds)
+        most = time_limits.cpu(limits.start_seconds)
         raise EntryRefused(f"it works longer than {most:.3g} s to be loaded and to answer once")
     if b"bad_alloc" in finished.errors or b"MemoryError" in finished.errors:
         raise EntryRefused(f"it needs more memory than the {limits.memory_mb:g} MB there are for an entry")

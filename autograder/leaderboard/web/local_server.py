@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from autograder import pace
+from autograder import time_limits
 from autograder.leaderboard.settings import PORT
 from tinybench.support.basics.child_process import ChildProcess
 
@@ -42,11 +42,11 @@ def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITH
             command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "serve"]
             command += ["--port", str(port), "--fd", str(number), *(["--events", str(events)] if events else [])]
             child = ChildProcess(
-                command, wrapped=True, output="file", errors=log, patience=pace.wall(10), handles=[number]
+                command, wrapped=True, output="file", errors=log, patience=time_limits.wall(10), handles=[number]
             )
             server = stack.enter_context(child)
         address = f"http://127.0.0.1:{port}/"
-        _await(server, address, log, time.monotonic() + pace.wall(seconds))
+        _await(server, address, log, time.monotonic() + time_limits.wall(seconds))
         yield address
 
 
@@ -64,7 +64,7 @@ def _await(server: ChildProcess, address: str, log: Path, deadline: float) -> No
 
     while server.process.poll() is None:
         try:
-            httpx.get(address, timeout=pace.wall(5)).raise_for_status()
+            httpx.get(address, timeout=time_limits.wall(5)).raise_for_status()
         except httpx.HTTPError:
             if time.monotonic() > deadline:
                 raise NotRunning(f"it does not answer; {log} says more") from None

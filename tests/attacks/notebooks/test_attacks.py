@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from autograder import pace
+from autograder import time_limits
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of
 from autograder.grading.session import HiddenCheck, Session
@@ -72,9 +72,11 @@ def once_a_family(attack: Attack) -> Any:
 
 @pytest.mark.parametrize("attack", map(once_a_family, [*INSIDE, *OUTSIDE]))
 def test_attack(attack: Attack, grader: Grader) -> None:
-    started, most = time.monotonic(), pace.wall(MOST_SECONDS)
+    started, most = time.monotonic(), time_limits.wall(MOST_SECONDS)
     graded = grader.grade(attack.content())
-    assert time.monotonic() - started < max(most, pace.wall(MOST_SECONDS))  # others may have come or gone meanwhile
+    assert time.monotonic() - started < max(
+        most, time_limits.wall(MOST_SECONDS)
+    )  # others may have come or gone meanwhile
     assert graded.verdicts, "every graded cell has a verdict"
     gained = [name for name, failure in graded.verdicts.items() if not failure]
     assert not gained, f"marks for nothing: {gained}"

@@ -15,7 +15,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from autograder.leaderboard.digits import CLASSES
 from tests.leaderboard.boards import dense, model
-from tinybench.course.digits import FEATURES
+from tinybench.course.case_study_data import FEATURES
 
 Build = Callable[[], bytes]
 node, declared, array = helper.make_node, helper.make_tensor_value_info, numpy_helper.from_array

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tinybench.result import BenchmarkResult
-from tinybench.support.footprint.hidden_memory import ARENA_ON, young_heap
+from tinybench.support.footprint.freed_memory import ARENA_ON, young_heap
 
 
 def count_error(cores: int = 1) -> int:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.profiling.dry_run import Trial, trial_run
-from tinybench.support.profiling.forecast import Row, WhatIf, gain_interval
+from tinybench.support.profiling.pipeline_trial import Trial, trial_run
 from tinybench.support.profiling.stand_ins import Answers, Delay, Kind, StandIn, look_closely
 from tinybench.support.profiling.stand_ins import paces as measured_paces
+from tinybench.support.profiling.what_if_gains import Row, WhatIf, gain_interval
 from tinybench.support.rounds.machine_state import machine_notes
 
 __all__ = [

@@ -21,7 +21,7 @@ from tinybench.support.basics.numbers import number_of
 from tinybench.tools.serving.counters import Metrics
 from tinybench.tools.serving.model_worker import Answer, error_body
 from tinybench.tools.serving.request_body import Reader, Refused
-from tinybench.tools.serving.trace import Trace
+from tinybench.tools.serving.request_log import Trace
 from tinybench.tools.serving.worker_pool import Job, Pool
 
 LEFT = 499  # status if the client disconnected before the answer; nginx uses the same code

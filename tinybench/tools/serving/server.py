@@ -24,7 +24,7 @@ from tinybench.tools.serving.http_front import Front, Submit, plain_queue
 from tinybench.tools.serving.model_worker import error_body
 from tinybench.tools.serving.open_files import allow_files
 from tinybench.tools.serving.request_body import Reader
-from tinybench.tools.serving.trace import Trace
+from tinybench.tools.serving.request_log import Trace
 from tinybench.tools.serving.worker_pool import Pool
 
 HEAD_SECONDS = 10.0  # time limit for the head of a request, unless the timeout of the whole request is shorter

@@ -15,7 +15,7 @@ from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.ratio_words import times_text
 
 if TYPE_CHECKING:
-    from tinybench.support.profiling.dry_run import Trial
+    from tinybench.support.profiling.pipeline_trial import Trial
 
 Gain = Callable[[Any, Any, Any, int], float]
 NEAR = 0.015  # a gain is known well enough if its interval extends at most this far to either side

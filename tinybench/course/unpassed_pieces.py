@@ -14,7 +14,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tinybench.course import marks
+from tinybench.course import passed_checks
 
 REPAIR_FIRST = "Make {check} pass first (section “{section}”): it tests {pieces}, which this check uses"
 
@@ -31,11 +31,11 @@ def repair_first(source: str, names: Mapping[str, Any]) -> str:
     names
         The names that the notebook defines, with their values.
     """
-    checks = marks.about(marks.read_sealed())
-    this = next((check for check in marks.PASSED.findall(source) if check in checks), None)
+    checks = passed_checks.about(passed_checks.read_sealed())
+    this = next((check for check in passed_checks.PASSED.findall(source) if check in checks), None)
     if this is None:
         return ""
-    used, passed = pieces_used(source, names), marks.kept()
+    used, passed = pieces_used(source, names), passed_checks.kept()
     for check in list(checks)[: list(checks).index(this)]:
         pieces = [piece for piece in checks[check]["pieces"] if piece in used]
         if pieces and check not in passed:
