@@ -20,6 +20,7 @@ import pytest
 import yaml
 from IPython.core.interactiveshell import InteractiveShell
 
+from autograder import time_limits
 from autograder.cli import main as autograder
 from autograder.course.export import export_course
 from autograder.files import write_atomically
