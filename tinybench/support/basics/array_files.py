@@ -25,7 +25,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return a batch of `batch` rows, all rows, and the labels or None. If rows are too few, the batch repeats them."""
+    """Return the first `batch` rows, all rows, and the labels or None. If the file has fewer rows, repeat them."""
     arrays = load_arrays(path)
     rows = arrays["X"]
     if batch < 1:
@@ -34,7 +34,7 @@ def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a batch of `batch` rows, all rows, and their labels. If the file has no labels, raise ValueError."""
+    """Return the first `batch` rows, all rows, and the labels, like `load_data`. Without labels, raise ValueError."""
     first, rows, labels = load_data(path, batch)
     if labels is None:
         raise ValueError(f"{path} has no labels; accuracy needs y: np.savez(file, X=rows, y=labels)")

@@ -41,9 +41,10 @@ def independent_values(
 ) -> tuple[list[float], list[float], dict[str, float]]:
     """Return the values of x and y to compare, and their autocorrelation and effective sample sizes.
 
-    Autocorrelated values are replaced by one value per batch: medians if x and y are `paired`, otherwise means. The
-    ratio of two paired medians is the median ratio of the rounds in their batch. If not all values are positive, this
-    holds for differences instead of ratios. If the values are not autocorrelated, the last item is empty.
+    If the values are not autocorrelated, they are returned unchanged, and the dictionary is empty. Otherwise, they are
+    split into batches, and each batch is replaced by one value. If x and y are not `paired`, this value is the mean. If
+    they are, each batch of rounds gives one value of x and one of y, whose ratio is the median of the rounds' ratios.
+    If not all values are positive, their difference is instead the median of the rounds' differences.
     """
     if paired and len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} values do not pair; measure both in the same rounds, or paired=False")
@@ -122,10 +123,10 @@ def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
 
 
 def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | None = None) -> str:
-    """Add to an undecided verdict the time that the missing rounds take. Return any other verdict unchanged.
+    """Return the verdict. If it says that more rounds are needed, add how long these rounds would take.
 
-    If that time is too long, the verdict states instead how close the two models are. The number of rounds is a rough
-    estimate, so a number above 100 is rounded to two digits.
+    If they would take too long, the verdict states instead how close the two models are. The number of rounds is a
+    rough estimate, so a number above 100 is rounded to two digits.
     """
     found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds?", verdict)
     if not found:
@@ -169,9 +170,9 @@ def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, ma
 
 
 def last_start(subjects: Mapping[str, Subject]) -> float:
-    """Return the latest time at which a round may begin.
+    """Return the latest time at which a round of two models may begin.
 
-    A round that begins then exceeds the time limit by at most one measurement of the slower model.
+    A round that begins then has time for the faster model. Only the slower model's measurement may end too late.
     """
     times = [s.loops * s.metadata["warmup"]["median"] for s in subjects.values() if s.metadata["warmup"]]
     return next(iter(subjects.values())).until - min(times, default=0.0)

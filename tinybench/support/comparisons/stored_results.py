@@ -113,10 +113,11 @@ def library_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> li
 def allowed_changes(
     baseline: BenchmarkResult, candidate: BenchmarkResult, allow: Collection[str]
 ) -> tuple[dict[str, str], list[str], list[str]]:
-    """Return the changed conditions, the names of the changes that make times incomparable, and the rest of `allow`.
+    """Return all changed conditions, the names of those that are not allowed, and the names for `check_comparable`.
 
-    `allow` names the conditions that may differ, by the full name or by the last part of it, such as ``governor``. The
-    rest of `allow` are the names for `check_comparable`. If `allow` contains an unknown name, raise ValueError.
+    A changed condition that affects speed is not allowed unless `allow` contains its name (the full name or the last
+    part of it, such as ``governor``) or ``"machine"``. Other changes are always allowed. The names in `allow` that
+    `check_comparable` accepts are returned last. If `allow` contains an unknown name, raise ValueError.
     """
     changes = condition_changes(baseline, candidate)
     stated = {*stored_conditions(baseline.metadata), *stored_conditions(candidate.metadata)}
@@ -134,10 +135,10 @@ def allowed_changes(
 
 
 def by_session(result: BenchmarkResult) -> tuple[BenchmarkResult, bool]:
-    """Return a result with one median for each session, and whether its values show how sessions differ.
+    """Return a result with one median for each session, and whether the result covers more than one session.
 
     ``metadata["sessions"]`` holds the session of each value. Latencies without this entry were measured in one process,
-    which counts as one session. Other values without this entry count as independent.
+    which counts as one session. For other results without this entry, each value counts as independent.
     """
     marks = result.metadata.get("sessions")
     if marks is None and not {"order", "loops", "round_starts"} & set(result.metadata):

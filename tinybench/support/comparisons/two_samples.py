@@ -17,7 +17,7 @@ _HARDWARE = ("cpu_model", "cpu", "cores", "machine", "hostname")
 
 
 def measurement_conditions(result: BenchmarkResult) -> dict[str, Any]:
-    """Return the metric, unit, shape, machine and `measured` of a result, in which comparable results agree.
+    """Return the conditions that must be equal in comparable results: metric, unit, shape, machine and `measured`.
 
     None means unknown.
     """
@@ -76,9 +76,9 @@ def difference_within(
 ) -> tuple[float, tuple[float, float]]:
     """Return the difference of two geometric means, and its interval.
 
-    The interval covers the differences of all pairs of means in the confidence ellipse that also yields the interval of
-    the ratio, `ratio_ci`. Thus the interval of the difference excludes 0 exactly when `ratio_ci` excludes 1. If
-    `paired`, the ellipse takes the covariance of both samples into account.
+    The width of `ratio_ci`, the interval of the ratio, determines a confidence ellipse for the two means. The interval
+    of the difference covers the differences of all pairs of means in this ellipse. Thus it excludes 0 exactly when
+    `ratio_ci` excludes 1. If `paired`, the ellipse takes the covariance of both samples into account.
     """
     u, v = np.log(a), np.log(b)
     (error_u, error_v), shared = (math.sqrt(float(np.var(w)) / max(1, len(w) - 1)) for w in (u, v)), 0.0
@@ -122,7 +122,7 @@ def pair_names(a: BenchmarkResult, b: BenchmarkResult, names: tuple[str, str] | 
 
 
 def by_ranks(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, tuple[float, float]]:
-    """Return a two-sided p-value and an interval of the difference for two samples whose scatter is unknown.
+    """Return a two-sided p-value and an interval of the difference, if the scatter within a sample cannot be estimated.
 
     If all values of one sample lie above all values of the other, the p-value is the smallest that a rank test can
     give, 2 / C(n + m, n). Otherwise the p-value is 1. The interval contains all differences between a value of x and a
@@ -182,7 +182,10 @@ def compare_apart(x: Sequence[float], y: Sequence[float], confidence: float = 0.
 
 
 def few_batches(x: Sequence[float], y: Sequence[float], rounds: int) -> bool:
-    """Return whether paired values are batches of rounds, and too few for the sign test to give p below 0.001."""
+    """Return whether the paired values are batches of rounds, but too few batches for a sign test.
+
+    With so few values, a sign test cannot give p below 0.001. If all differences are equal, return False.
+    """
     return len(x) < min(rounds, FEW_BATCHES) and len(np.unique(np.subtract(x, y))) > 1
 
 
@@ -224,7 +227,9 @@ def smallest_p(p: float, rounds: int) -> dict[str, float]:
 
 
 def second_opinions(x: Sequence[float], y: Sequence[float], paired: bool) -> tuple[float, dict[str, float]]:
-    """Return Cohen's d, and a dictionary with the p-value of a second test and Vargha and Delaney's A12.
+    """Return Cohen's d, and a dictionary with Vargha and Delaney's A12 and the p-value of another test.
+
+    The other test is the Wilcoxon test for `paired` values, and a permutation test for independent values.
 
     If a sample has a single value, or if the toolbox is not built, return NaN and {}.
     """

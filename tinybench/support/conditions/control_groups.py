@@ -68,10 +68,11 @@ def tightest_quota(root: Path) -> str | None:
 
 
 def times_stopped(root: Path) -> tuple[int, int] | None:
-    """Return how many periods have passed, and in how many of them a control group was throttled, since its creation.
+    """Return two counts of the control group of this process that was throttled most often.
 
-    Of all groups of this process, the group that was throttled most often counts. Without any limit, return (0, 0). If
-    there are limits but no group counts its periods, return None.
+    They are the number of scheduling periods since the group was created, and the number of these periods in which the
+    group was throttled. Without any limit, return (0, 0). If there are limits but no group counts its periods, return
+    None.
     """
     counts, groups = [], 0
     for _, folder in own_groups(root):

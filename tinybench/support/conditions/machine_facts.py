@@ -150,7 +150,7 @@ def _others(before: str, now: str, own: float) -> float | None:
 
 
 def _kinds_of_cores(root: Path, usable: Sequence[int]) -> dict[str, Any]:
-    """Return the number of extra SMT siblings, one core of each sibling group, and the cores by kind and NUMA node."""
+    """Return facts about the usable cores: SMT siblings beyond one per physical core, kinds of core, NUMA nodes."""
     cores = set(usable)
     pairs = _of_cores(root, usable, "topology/thread_siblings_list").values()
     known = [group for text in pairs if (group := numbers(text))]

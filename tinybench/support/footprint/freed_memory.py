@@ -38,7 +38,8 @@ class WithoutArenas:
     Such a copy is called a twin. A session of ONNX Runtime is found wherever it is stored: in an attribute, a closure
     or a registry.
 
-    A twin is built when its session first runs. ``late`` holds the numbers of the calls in which a twin was built.
+    A twin is built when its session first runs. ``late`` holds the indices of the calls of this wrapper in which a twin
+    was built.
     ``arena`` is ``"none"`` if no session with an arena ran, ``"off in a twin session"`` if a twin ran, or
     ``"on, and hides memory"`` if a session could not be built again.
     """

@@ -53,10 +53,10 @@ def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc
 def note_memory_seen(result: BenchmarkResult, first: float, touched: int | None = None, cores: int = 1) -> None:
     """Add notes to the metadata of a memory result about memory that the measurement may have missed.
 
-    ``seen`` is whether added memory was detected, ``resolution`` the error of the kernel's counts in bytes, and
-    ``touched`` the bytes of touched pages. If no added memory was detected, ``at_most`` is an upper bound of the memory
-    that a call needs, or None if unknown. ``caution`` describes memory that may be hidden. The argument `first` is the
-    memory that the first call added.
+    The argument `first` is the memory in bytes that the first call added. The new entries of the metadata are
+    ``seen``, whether added memory was detected; ``resolution``, the error of the kernel's counts in bytes; and
+    ``touched``, the bytes of touched pages. If memory may be hidden, ``caution`` describes it. If no added memory was
+    detected, ``at_most`` is an upper bound of the memory that a call needs, or None if unknown.
     """
     error, added = count_error(cores), result.median
     small = f"below {error / 1e3:.0f} kB, the error of the kernel's counts" if added <= error else _megabytes(added)

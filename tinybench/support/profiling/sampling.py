@@ -39,10 +39,10 @@ BY_THREAD = (
 class Ticks:
     """A schedule with one sample at a random moment of every interval, so periodic work cannot hide between samples.
 
-    `clock` returns the total length of all intervals whose random moment has passed. A sampler that uses this clock
-    weights each sample by the intervals for which the sample stands. If native code delays a sample, the sample stands
-    for all intervals that were due in the meantime. With an ordinary clock, a sample would also be charged with the
-    time of earlier functions that were too short to be sampled, and these functions would seem to take no time.
+    `clock` returns the total length of all intervals whose random moment has passed. The difference of its readings at
+    two successive samples is the weight of the second sample: one interval or, if native code has delayed the sample,
+    all intervals that were due in the meantime. If an ordinary clock were used, the weight would include the time of
+    functions that ran between the samples and were too short to be sampled; these would seem to take no time.
 
     Attributes
     ----------
@@ -204,8 +204,9 @@ class ticking:
     def _watch(self) -> None:
         """Take samples in the watcher thread: always if there are no signals, otherwise only while signals are delayed.
 
-        Native code delays signals. If it also holds the interpreter's lock, the watcher thread cannot take samples and
-        only costs time. After `IN_VAIN` failed attempts, the thread waits for twice as many delayed signals as before.
+        Native code delays signals. If it also holds the interpreter's lock, the watcher thread cannot take samples
+        either, and only costs time. After `IN_VAIN` failed attempts in a row, the thread therefore pauses. The number
+        of delayed signals that wake the thread again doubles with each pause.
         """
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})

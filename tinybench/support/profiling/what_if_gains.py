@@ -33,7 +33,9 @@ def gain_interval(
 ) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of a gain. The bootstrap resamples rounds.
 
-    With fewer than 4 rounds, or if all rounds are equal, return −∞ to ∞, because the scatter is unknown.
+    `plain`, `slowed` and `spared` hold the seconds of the three variants of a pipeline in each round. The function
+    `gain` computes the gain from the seconds of resampled rounds and from `times`. With fewer than 4 rounds, or if all
+    rounds are equal, return −∞ to ∞, because the scatter is unknown.
     """
     if len(plain) < 4:
         return -math.inf, math.inf
@@ -56,8 +58,9 @@ def _percent(share: float) -> str:
 class Row(NamedTuple):
     """The gain from one speed-up of a stage: the saved fraction of the present time, with its 95 % interval.
 
-    `promised` is the gain that follows from the stage's share of a profile. `error` is the relative error of control
-    runs. Control runs should take as long as plain runs or, if they run all stages p times, p times as long.
+    `promised` is the gain that follows from the stage's share of a profile. The method is checked by control runs, in
+    which a stand-in replaces the stage, or in which all stages run p times. They should take as long as plain runs, or
+    p times as long. `error` is the relative deviation from this time.
     """
 
     speedup: float
@@ -114,8 +117,8 @@ class WhatIf:
     def narrow(self, beside: Iterable[str] = ()) -> bool:
         """Return whether all gains are known to ±1.5 percentage points, also for the arms `beside`.
 
-        In addition, the control runs must be clear. They are not clear if their error exceeds the tolerance by so
-        little that this may be due to chance.
+        Return False, too, if the error of the control runs (see `Row`) is only a little larger than the tolerance,
+        because it may then be due to chance.
         """
         ends = [(row.low, row.high) for row in self.rows] + [self.saved(arm)[1:] for arm in beside]
         doubtful = any(FAITHFUL < abs(row.error) < 2 * FAITHFUL for row in self.rows)

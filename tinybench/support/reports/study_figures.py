@@ -79,14 +79,20 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
 
 
 def draw_frontier(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> Figure:
-    """Draw rows of `BenchmarkSuite.generate_pareto_frontier`, with probabilities if any is between 1 and 99 %."""
+    """Draw the rows of `BenchmarkSuite.generate_pareto_frontier`.
+
+    Probabilities of being on the frontier are only shown if at least one of them lies between 1 and 99 %.
+    """
     shares = [point["probability"] for point in points]
     doubtful = any(0.01 < share < 0.99 for share in shares)
     return draw_points(points, objectives, probabilities=shares if doubtful else None)
 
 
 def beaten_by(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> list[list[str]]:
-    """Return, for each row, the frontier models that dominate it, with a note if both are right on the same samples."""
+    """Return, for each row, the names of the frontier models that dominate it.
+
+    A note is added to a name if that model and the row's model predict exactly the same samples correctly.
+    """
     costs = objective_values(points, objectives) * [1 if way == "min" else -1 for way in objectives.values()]
     kept, found = frontier_nd(costs), []
     for point, cost in zip(points, costs, strict=True):

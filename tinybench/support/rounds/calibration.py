@@ -65,7 +65,10 @@ def _warm_median(subject: Subject) -> float:
 
 
 def _alike(subjects: Sequence[Subject]) -> list[Sequence[Subject]]:
-    """Split subjects sorted by duration into groups, in which neighbours differ at most threefold, and all tenfold."""
+    """Split subjects, sorted by duration, into groups of similar duration.
+
+    In a group, successive durations differ at most by a factor of 3, and the first and the last by a factor of 10.
+    """
     if len(subjects) < 2:
         return [subjects] if subjects else []
     medians = [_warm_median(subject) for subject in subjects]

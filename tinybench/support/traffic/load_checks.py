@@ -142,9 +142,9 @@ class Waiting(NamedTuple):
 def growth(result: LoadRun) -> float:
     """Return the growth of the backlog in requests per second, or 0 if the run is in a steady state.
 
-    The backlog is the number of requests in flight. In a steady state, the backlog in the last quarter of the run falls
-    back to a few requests: about as many as in the second quarter, or as many as a fluctuating queue may have by
-    chance. A closed loop is always in a steady state.
+    The backlog is the number of requests in flight. The run is in a steady state if the smallest backlog in its last
+    quarter is at most 1.2 times the mean backlog in its second quarter, or so small that it may be due to chance.
+    A closed loop is always in a steady state.
     """
     parts = np.linspace((0.25, 0.75), (0.5, 1), 200, axis=1) * result.seconds
     before, last = result.backlog(parts)
@@ -197,10 +197,10 @@ def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
 def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> float:
     """Return MLPerf's estimate of the q-th percentile: with probability `confidence`, it is not below the true value.
 
-    The estimate is the t-th slowest of n latencies. Here, t is the largest number for which the probability is at most
-    1 − `confidence` that t or fewer of n latencies exceed the true percentile. If there are too few queries, raise
-    ValueError with the required number: 64 for p90, 662 for p99. The queries are assumed to be independent. See Reddi
-    and others, "MLPerf Inference Benchmark", ISCA 2020. The rule is in MLPerf's LoadGen, ``early_stopping.cc``.
+    The estimate is the t-th slowest of n latencies. To find t, compute for each number the probability that at most
+    this number of n independent latencies exceed the true percentile. Then t is the largest number with a probability
+    of at most 1 − `confidence`. If there are too few queries, raise ValueError with the required number: 64 for p90,
+    662 for p99. See Reddi and others, "MLPerf Inference Benchmark", ISCA 2020, and MLPerf's ``early_stopping.cc``.
     """
     from scipy.special import bdtr
 
@@ -229,12 +229,12 @@ class Rate(NamedTuple):
 def evidence(runs: Sequence[LoadRun], bound: float, q: float = 99.0, confidence: float = 0.95) -> float:
     """Return how certain it is that runs at one rate keep their q-th percentile within a bound.
 
-    At 1 or more, the runs certainly keep the bound. At −1 or less, they certainly break it. The value is the allowed
-    fraction of requests beyond the bound minus the measured fraction, divided by the half-width of the interval of this
-    difference. The standard error of the fraction is the largest of three: the binomial error, and the errors from ten
-    consecutive batches of each run for requests beyond the bound and beyond the measured percentile. The measured
-    percentile matters because a run without slow requests proves little if its slowest requests came together. If a run
-    has fewer than ten requests, the value is 0. If the backlog of a run grows, the value is −∞.
+    At 1 or more, the runs certainly keep the bound. At −1 or less, they certainly break it. The value is a difference
+    divided by the half-width of its confidence interval. The difference is the allowed fraction of late requests minus
+    the measured fraction. Its standard error is the largest of three: the binomial error, the error from the scatter of
+    the fraction of late requests between batches (ten of each run), and the same for requests at or above the measured
+    percentile. The last one is needed because a run without late requests proves little if its slowest requests came
+    together. If a run has fewer than ten requests, the value is 0. If the backlog of a run grows, the value is −∞.
     """
     from scipy.special import stdtrit
 

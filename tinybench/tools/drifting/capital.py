@@ -13,11 +13,11 @@ MOST, RICHEST = 1e4, 1e100
 class Capital:
     """The capital of a bettor in each of several streams of values, 1 at the start.
 
-    New bets start at every value, because a change may begin at any time. After n values, 1 / (1 + ln(n + 1)) of the
-    initial capital has not been staked yet. So the n-th value gets a new stake of about 1 / (n (1 + ln n)²). This small
-    stake is the price of not knowing when a change begins: the logarithm of the evidence is lower by the logarithm of
-    the inverse stake, which is close to ln n. If each value got 1 / (n + 1) of the capital that is left, this price
-    would be 2 ln n.
+    A change may begin at any time. So a part of the initial capital is kept, and at every value a new stake is taken
+    from it. After n values, 1 / (1 + ln(n + 1)) of the initial capital is left, so the stake at the n-th value is about
+    1 / (n (1 + ln n)²). If a change begins at this value, this stake wins from the first changed value on and has had
+    no earlier losses. Compared with a bettor who stakes everything at that moment, the logarithm of the capital is
+    lower by about ln n. If each stake were 1 / (n + 1) of the capital that is left, it would be lower by 2 ln n.
 
     Parameters
     ----------

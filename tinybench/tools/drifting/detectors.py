@@ -18,21 +18,23 @@ __all__ = ["DETECTORS", "Detector", "make_detector"]
 
 
 class Detector(Protocol):
-    """A detector of drift, made from a reference and the false-alarm rate that it may have as long as it runs.
+    """A detector of drift, created from a reference and `level`, the allowed probability of a false alarm.
 
-    What it watches has names, such as ``"inputs"`` and ``"predictions"``, which `tinybench serve` shows on /metrics.
+    The probability is that of at least one false alarm of a test, however long it runs. A detector can run several
+    tests. Each has a name, such as ``"inputs"``, which `tinybench serve` shows on /metrics.
     """
 
     @property
     def evidence(self) -> Mapping[str, float]:
-        """The evidence of drift by name, as an e-value: the alarm belongs at 1 / level.
+        """The evidence of drift by name of the test. It is an e-value, so the alarm is raised at 1 / level.
 
-        It should change with the rows: `tinybench watch` reports a value that stands still as a detector that stopped.
+        The value should change with every row. If it stays the same, `tinybench watch` reports that the detector has
+        stopped.
         """
 
     @property
     def alarms(self) -> Mapping[str, bool]:
-        """Whether drift was ever detected, by name. An alarm that is on stays on."""
+        """Whether drift was ever detected, by name of the test. An alarm that is on stays on."""
 
     def add(self, rows: np.ndarray, outputs: Sequence[str], /) -> bool:
         """Process rows of shape (n, features) and the label that the model predicted for each row.

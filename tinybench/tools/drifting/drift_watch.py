@@ -16,7 +16,9 @@ from tinybench.tools.drifting.reference import Feature, Reference, labels_of
 
 
 def bets(p: np.ndarray) -> np.ndarray:
-    """Return the factor of every bet at each p-value. Each bet is a function of p whose mean from 0 to 1 is 1.
+    """Return the factors by which each p-value multiplies the stakes of all bets.
+
+    The factor of a bet is a function of p whose mean from 0 to 1 is 1, so without drift no bet is expected to win.
 
     Slopes win if the values become larger or smaller. Powers win if values leave the range of the reference upward or
     downward. Parabolas win if the spread of the values grows or shrinks.
@@ -62,7 +64,7 @@ class Ranks:
 class Stream:
     """A drift test of the columns of a table of bins against reference counts.
 
-    The evidence is the mean of the columns' capitals.
+    In each column, a bettor bets against "no drift" (see `Capital`). The evidence is the mean capital of all bettors.
     """
 
     def __init__(self, counts: Sequence[np.ndarray], level: float, rng: np.random.Generator) -> None:

@@ -23,7 +23,8 @@ POINTS, LEVEL, MARK = "#0072B2", "#000000", "#D55E00"  # dots, lines, dashes: al
 def scaled(series: Series) -> tuple[list[tuple[float, float, float]], str]:
     """Return the value and the interval of each point as plotted, and their unit.
 
-    With a baseline, the unit is percent above or below the baseline. Otherwise it is a multiple of the metric's unit.
+    With a baseline, the unit is percent above or below the baseline. Otherwise it is the series' unit with a suitable
+    prefix, such as ms for s.
     """
     rows = [(point.value, point.low, point.high) for point in series.points]
     if series.baseline:

@@ -57,8 +57,9 @@ class Series(NamedTuple):
 def series_of(entries: Sequence[Measurement]) -> Series:
     """Return the series of one benchmark on one machine. Its entries must be sorted by commit time.
 
-    The value of a commit with several measurements is their geometric mean. If later entries have a commit of the
-    history as their baseline, their ratios are multiplied by the ratio of this commit to the old baseline.
+    The value of a commit with several measurements is their geometric mean. If later entries have a new baseline
+    that is itself a commit of the series, their ratios are multiplied by the ratio of that commit to the old baseline.
+    So all values of the series are ratios to the old baseline.
     """
     scales: dict[str, dict[str, Point]] = {}  # scales[baseline][commit]: a commit's point as a ratio to the baseline
     for entry in entries:
@@ -77,9 +78,10 @@ def series_of(entries: Sequence[Measurement]) -> Series:
 
 
 def _scale(baseline: str, scales: dict[str, dict[str, Point]]) -> tuple[str, Point | None]:
-    """Return the baseline of the series to which `baseline` belongs, and the point of `baseline` in this series.
+    """Return the baseline to which ratios to `baseline` are converted, and the point with the conversion factor.
 
-    If `baseline` is itself the baseline of that series, the point is None.
+    If `baseline` was itself measured as a commit, its ratio to an older baseline is the conversion factor. Otherwise,
+    no conversion is needed: return `baseline` and None.
     """
     if baseline in scales or not baseline:
         return baseline, None
@@ -89,7 +91,11 @@ def _scale(baseline: str, scales: dict[str, dict[str, Point]]) -> tuple[str, Poi
 
 
 def _joined(entry: Measurement, scale: Point | None, before: Point | None, entries: tuple[Measurement, ...]) -> Point:
-    """Return the point of a commit after one more measurement. The errors of measurements are independent."""
+    """Return the point of a commit after one more measurement, `entry`, multiplied by `scale` if given.
+
+    `before` is the point of the commit's earlier measurements, if there are any. Measurement errors are taken to be
+    independent.
+    """
     log, errors = _log(entry.value), [_errors(entry.value, entry.low, entry.high)]
     if scale is not None:
         log += _log(scale.value)

@@ -174,7 +174,7 @@ def _usual(values: np.ndarray) -> tuple[float, float]:
 
 
 def _scores(z: np.ndarray) -> np.ndarray:
-    """Return the log-likelihood ratio of each shift of the level against no shift, for each value."""
+    """Return one row per value: for each shift of the level, the log-likelihood ratio of this shift to no shift."""
     return np.asarray(np.minimum(np.log(_density(z[:, None], np.array(_SHIFTS)) / _density(z[:, None])), _MOST))
 
 
@@ -208,7 +208,7 @@ def _step_in(values: np.ndarray, level: float, seed: list[int]) -> int | None:
 
 
 def _most_evidence(scores: np.ndarray, orders: np.ndarray) -> np.ndarray:
-    """Return the evidence of each order. Each row of `orders` holds the indices of the values in one order.
+    """Return the evidence (see `_step_in`) of each order. Each row of `orders` holds the indices of values.
 
     The sums are updated in place, so that they stay in the processor's cache.
     """
@@ -221,7 +221,10 @@ def _most_evidence(scores: np.ndarray, orders: np.ndarray) -> np.ndarray:
 
 
 def _whitened(values: np.ndarray, k: int) -> np.ndarray:
-    """Return the values with their autocorrelation removed, as far as the first k values clearly show it."""
+    """Return the values without their autocorrelation, which is estimated from the first k values.
+
+    The estimate is reduced by the amount that chance can cause, so slight autocorrelation is not removed.
+    """
     ranks = rankdata(values[:k])
     if not np.ptp(ranks[:-1]) or not np.ptp(ranks[1:]):
         return values

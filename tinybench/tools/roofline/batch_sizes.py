@@ -134,10 +134,10 @@ class Gain:
     batch, predicted
         The batch size, and the predicted speed-up: the ratio of the shortest times that the roofs allow.
     measured, interval
-        The median of the speed-ups in each round, and its interval.
+        The median of the measured speed-ups of all rounds, and its interval.
     shares
-        The fraction of the roofs' limit that each model reaches. The measured speed-up is about the predicted speed-up
-        times the second fraction, divided by the first.
+        For each model, the shortest time that the roofs allow as a fraction of its measured time. The measured speed-up
+        is about the predicted speed-up times the second fraction, divided by the first.
     """
 
     batch: int

@@ -98,10 +98,10 @@ class Roofs:
 
     @property
     def levels(self) -> dict[str, BenchmarkResult]:
-        """The read bandwidth of half of each cache, and of the largest working set, by name.
+        """The read bandwidth of each cache, and of the largest working set, by name.
 
-        The largest working set has the name ``"memory"`` if it is at least twice as large as the largest cache.
-        Otherwise its name is its size.
+        For a cache, it is the bandwidth of a working set that fills half of the cache. The largest working set has the
+        name ``"memory"`` if it is at least twice as large as the largest cache. Otherwise its name is its size.
         """
         by_size = {result.metadata["working_set"]: result for result in self.reads}
         wanted = {level: size // 2 // 64 * 64 for level, size in self.caches.items()}

@@ -112,9 +112,9 @@ def with_interval(
         The number of free parameters of the fitted law. If the times do not include n = 1 and at least `unknown` other
         n, ValueError is raised.
     drawn
-        The function to fit to random draws; by default `fit`. If `fit` has bounds and one of its numbers lies at a
-        bound, the intervals of the other numbers become too narrow. In this case, pass an unbounded fit, such as
-        `free_usl`.
+        The function that fits the law to the means with random errors (see "Returns"); by default `fit`. If `fit` keeps
+        its numbers within bounds and one of them lies at a bound, the intervals of the other numbers become too narrow.
+        In this case, pass a function that fits without bounds, such as `free_usl`.
     draws, seed
         The number of random draws of the seconds, and the seed of the random numbers.
 
@@ -175,7 +175,7 @@ def serial_share(law: Callable[[float, float], float], speedups: Mapping[int, fl
 def free_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
     """Return the contention and the crosstalk of the Universal Scalability Law that fit the speed-ups best.
 
-    Each of the two is fitted as if the other could be below 0. A result below 0 is replaced with 0.
+    They are fitted together without bounds. Afterwards, a number below 0 is replaced with 0.
     """
     points = [(n - 1.0, n * (n - 1.0), n / gain - 1) for n, gain in speedups.items()]
     aa, ab, bb = (sum(p[i] * p[j] for p in points) for i, j in ((0, 0), (0, 1), (1, 1)))
@@ -197,7 +197,7 @@ class Laws:
     best_measured
         The fastest of the measured worker counts. Its interval includes other worker counts that may be as fast.
     misses
-        The largest factor by which each law misses a measured speed-up, by the name of the law.
+        By the name of each law, the largest factor between a speed-up of this law and the measured speed-up.
     largest
         The largest worker count that was measured.
     """

@@ -52,7 +52,8 @@ class _Source:
         """Return the minimum bytes that a call moves: for all weights, and for the values of one row.
 
         The values of a row are its inputs, hidden activations and outputs. `itemsize` is the size of a weight in bytes,
-        and `hidden` is the size of a hidden activation. Without `layers`, return an empty dict.
+        and `hidden` is the size of a hidden activation. If the model has parts other than dense layers, return an empty
+        dict.
         """
         if not self.layers:
             return {}

@@ -53,11 +53,11 @@ def study_decision(
 ) -> dict[str, Any]:
     """Choose the variant to ship at one batch size. Return the choice with the verdicts of `study_rule`.
 
-    A simpler variant is preferred unless another is shown to be faster by over 2 %. The variant must meet the
-    requirements (`met` is the result of `study_requirements`). A fake variant, which is called INT8 but computes
-    without integers, is never shipped. Neither is a variant whose integer arithmetic can saturate. An INT8 or FP16
-    variant that does not pay is shipped only if no other variant meets the requirements. If no variant meets the
-    requirements, ``ship`` is None and ``sentence`` gives the smallest shortfall.
+    `variants` is ordered from simple to complex. A variant is only preferred to a simpler one if it is shown to be
+    faster by over 2 %. It must also meet the requirements (`met` is the result of `study_requirements`). A fake
+    variant, which is called INT8 but computes without integers, is never shipped. Neither is a variant whose integer
+    arithmetic can saturate. An INT8 or FP16 variant that does not pay is shipped only if no other variant meets the
+    requirements. If no variant meets the requirements, ``ship`` is None and ``sentence`` gives the smallest shortfall.
     """
     rule = study_rule(variants, latency, accuracy)
     sound = [name for name, variant in variants.items() if not variant.fake and not variant.saturates]
@@ -106,9 +106,9 @@ def sentence_to_act_on(decisions: Sequence[Mapping[str, Any]]) -> str:
 def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Check the variants at one batch size against the user's requirements.
 
-    In the returned dict, ``meet`` lists the variants that meet all requirements, fastest first. ``broken`` gives the
-    reasons against each other variant. If no variant meets all requirements, ``nearest`` describes the variant with the
-    smallest shortfall.
+    In the returned dict, ``meet`` lists the variants that meet all requirements, fastest first. ``broken`` maps every
+    remaining variant to the reasons why it is rejected. If no variant meets all requirements, ``nearest`` describes the
+    variant with the smallest shortfall.
     """
     known = ("latency", "latency_p95", "accuracy", "throughput", "energy")
     meet, broken, short = [], {}, dict[str, tuple[float, str]]()

@@ -138,7 +138,10 @@ def points(low: float, high: float) -> str:
 def study_claims(
     gains: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Compare widely repeated claims with the measurements. Processor time alone cannot decide a claim on energy."""
+    """Compare widely repeated claims with the measurements, and return one row for each comparison.
+
+    If only processor time was measured instead of energy, the verdict on a claim about energy is "energy not measured".
+    """
     table = []
     for claim, name, baseline, metric, low, high in _CLAIMS:
         for gain in gains:

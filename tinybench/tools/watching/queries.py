@@ -21,7 +21,7 @@ class Objective(NamedTuple):
     bound: float = 0.05
 
     def checked(self) -> Objective:
-        """Return the objective without rounding errors. If it cannot be monitored, raise ValueError with the reason."""
+        """Return the objective with rounded numbers. If it cannot be monitored, raise ValueError with the reason."""
         if not 0 < self.share < 1:
             raise ValueError(f"an objective of {self.share:.6g} is no share between 0 and 1; write 99.9% or 0.999")
         bound = next((end for end in SECONDS if math.isclose(self.bound, end)), None)
@@ -86,7 +86,7 @@ def per_second(metric: str, window: str, labels: str = "", by: str = "version") 
 def full_rate(metric: str, window: str, labels: str = "") -> str:
     """Return the PromQL for a counter's events per second on servers that were scraped for a whole window.
 
-    For other servers, `rate` would divide the events of a few seconds by a whole window. Ratios of rates cancel this.
+    For a newer server, `rate` would divide its few events by the whole window. Ratios of rates cancel this.
     """
     rate = f'rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}])'
     return f"sum by (version) ({rate} and on (version, instance) {read_since(window)})"
