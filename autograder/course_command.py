@@ -183,7 +183,7 @@ def can_encrypt() -> bool:
 
 
 def sign_untouched(notary: NotebookNotary, student: Path) -> None:
-    """Sign the student's notebooks that have no outputs, as there is nothing in them that a user has to trust."""
+    """Sign the student's notebooks that have no outputs. Only notebooks with outputs need the user's trust."""
     for path in student.rglob("*.ipynb"):
         with suppress(NotebookError):
             notebook = read_notebook(path)

@@ -37,7 +37,10 @@ def solve(
     wanted: Callable[[str], bool] = lambda cell: True,
     changes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> NotebookNode:
-    """Return a released notebook with reference solutions, modified by `changes`, in those cells that are `wanted`."""
+    """Return a released notebook in which the cells that are `wanted` contain their reference solutions.
+
+    `changes` maps cells to pairs of texts. The second text replaces the first in the cell's solution.
+    """
     solutions = {cell.id: without_solution_markers(cell.source) for cell in cells_of(source)}
     solved: NotebookNode = nbformat.from_dict(released)
     for cell in cells_of(solved):

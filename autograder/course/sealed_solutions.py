@@ -137,7 +137,7 @@ def questions(check: Cell) -> list[str]:
 
 
 def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
-    """Return the text of each part of an answer, with whether it was rounded and to how many digits."""
+    """Return, for each part of an answer, its text (``right``), whether it was rounded, and the number of digits."""
     given = list(answer) if isinstance(answer, tuple | list) else [answer]
     parts = []
     for value in given:

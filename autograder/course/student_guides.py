@@ -163,7 +163,10 @@ def lay_out_papers(folder: Path) -> None:
 
 
 def map_notebook(site: Site | None = None, wanted: Iterable[str] = ()) -> bytes:
-    """Return the map of the course, which is the notebook at the top of the student's folder."""
+    """Return the map of the course, which is the notebook at the top of the student's folder.
+
+    With a `site`, the map has links to Binder and Colab, and a cell that installs the packages in `wanted` on Colab.
+    """
     code: Callable[..., Any] = nbformat.v4.new_code_cell
     text: Callable[..., Any] = nbformat.v4.new_markdown_cell
     cells = [
@@ -180,7 +183,10 @@ def map_notebook(site: Site | None = None, wanted: Iterable[str] = ()) -> bytes:
 
 
 def with_colab(content: bytes, site: Site, folder: str, notebook: str, wanted: Iterable[str]) -> bytes:
-    """Return a notebook in which an additional cell, after the header, prepares Google Colab."""
+    """Return a notebook with an additional cell, after the header, that prepares Google Colab.
+
+    The cell installs the packages in `wanted`, except those in `NOT_ON_COLAB`.
+    """
     listed = [each for each in wanted if re.split(r"[^\w-]", each)[0] not in NOT_ON_COLAB]
     needed = fill(" ".join([*listed, "nbformat"]), 110)
     places = {"name": site.name, "url": site.url, "notebooks": site.colab, "folder": folder, "notebook": notebook}

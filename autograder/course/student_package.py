@@ -95,7 +95,7 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
 def give_reference(root: Path, target: Path, module: str, how: str) -> None:
     """Put a reference module into a student's package.
 
-    The first line of the new file names the notebook and says `how` the reference was given.
+    The first line of the new file contains the notebook's name and `how`, such as "released by your instructor".
     """
     text = (root / PACKAGE / f"{module}.py").read_text(encoding="utf-8")
     notebook = written_by(root / PACKAGE)[module]
@@ -234,7 +234,7 @@ def borrow(folder: Path, named: Iterable[str], *, force: bool = False) -> str:
 
 
 def _listing(package: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return the notebook of each module in a student's package, and the prerequisites of each notebook."""
+    """Return which notebook writes each module of a student's package, and which notebooks each notebook requires."""
     _, _, listed = (package / "__init__.py").read_text(encoding="utf-8").rpartition(".install(")
     notebooks, *needs = ast.literal_eval(f"({listed.strip().removesuffix(')')},)")
     return notebooks, needs[0] if needs else {}

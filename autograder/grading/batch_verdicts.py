@@ -101,7 +101,7 @@ class Batch:
         return verdict if isinstance(verdict, dict) and verdict.get("key") == self._key(name) else None
 
     def state(self, name: str, regrade: bool = False) -> str:
-        """Return ``"graded"`` if grading has to run the submission, or ``"kept"`` if its stored verdict is valid."""
+        """Return ``"kept"`` if a submission's stored verdict is still valid, or ``"graded"`` if it must be graded."""
         return "graded" if regrade or self._verdict(name) is None else "kept"
 
     def forget(self) -> None:

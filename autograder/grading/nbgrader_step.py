@@ -22,7 +22,7 @@ from autograder.sandbox.bubblewrap import available
 
 
 class ExecuteSubmission(NbGraderPreprocessor):
-    """A preprocessor that grades the submitted file. It takes only the checksums of cells from nbgrader's notebook."""
+    """A preprocessor that grades the submitted file. It uses only the cells' checksums from nbgrader's notebook."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         """Grade a submission in the sandbox. Return the judged notebook, and the unchanged `resources`."""

@@ -16,7 +16,7 @@ ABSENT = "a piece that is judged later in the notebook is needed here: use only 
 def joined(sources: Mapping[str, str]) -> str:
     """Return the source of one module that merges several modules.
 
-    `sources` maps the names of these modules to their sources, in the order in which they import each other.
+    `sources` maps the names of these modules to their sources. A module comes after the modules that it imports.
     """
     body = [node for source in sources.values() for node in ast.parse(source).body]
     kept = [node for node in body if not (isinstance(node, ast.ImportFrom) and node.module in {*sources, "__future__"})]

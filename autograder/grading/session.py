@@ -72,9 +72,9 @@ def may_lend(value: Any) -> bool:
 def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
     """Return the hidden checks of each graded cell.
 
-    While a check runs, the reference module lacks all pieces that this check and later checks judge. So a student's
-    code is never judged on a piece after it could have read the reference of this piece. Pieces that are judged already
-    may be in the reference, because copying them no longer earns points.
+    The sandbox contains a reference module, which a student's code could read and copy. So while a check runs, this
+    module lacks all pieces that this check or a later check judges. It may contain a piece that only earlier checks
+    judge, because copying this piece no longer earns points.
     """
     checks = [
         (cell.id, name)
@@ -99,8 +99,9 @@ class SessionEnded(Exception):
 class Session:
     """The sandbox of one submission, in which cells are run and judged until the monotonic time `until`.
 
-    `reference` is the source of all graded `modules`, joined into one module with the name of the last. If there are no
-    graded modules, it defines nothing.
+    `modules` are the names of the modules that the notebook exports, and `reference` is the source of their reference
+    solutions, joined into one module. In the sandbox, this module has the last name in `modules`. If the notebook
+    exports no modules, `modules` holds a single name, and `reference` defines nothing.
     """
 
     def __init__(self, zygote: Zygote, modules: list[str], reference: str, until: float) -> None:

@@ -48,7 +48,7 @@ class _Memory:
 
 @dataclass
 class _Run:
-    """One run of a submission: its verdicts and, if a cell ended the process, this cell with the reason."""
+    """One run of a submission. If a cell ended the process, `ending` holds the cell's id and the reason."""
 
     verdicts: dict[str, str] = field(default_factory=dict)
     ending: tuple[str, str] | None = None
@@ -144,7 +144,10 @@ class Grader:
         return run
 
     def _judged(self, session: Session, cell: Cell, run: _Run, memory: _Memory) -> Judged:
-        """Run or judge a cell, unless the process has ended, or this cell ended the process in an earlier run."""
+        """Run or judge a cell, and return the problem and the outputs.
+
+        If the process has ended, or if this cell ended it in an earlier run, return without running the cell.
+        """
         if cell.id in memory.settled and (run.ending is not None or cell.id in memory.lost):
             return memory.settled[cell.id]
         if cell.id in memory.lost:

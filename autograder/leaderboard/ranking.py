@@ -111,9 +111,11 @@ def score(event: Event, entry: Entry, private: bool) -> Score:
 
 @lru_cache(maxsize=50_000)
 def _area(latency: Score, memory: Score, size: float, accuracy: Score, begins: float) -> Score:
-    """Return the mean area, from 0 to 1, that an entry gains over the baseline in plots of accuracy against each cost.
+    """Return the mean of three areas, each of which compares one cost of an entry with the baseline's.
 
-    The costs are latency, memory and size, as ratios to the baseline. The areas begin at the accuracy `begins`.
+    The costs are latency, memory and size, as ratios to the baseline. In a plot of accuracy against a cost, the area is
+    the rectangle between the entry's point and the point with cost 1 and accuracy `begins`. It is scaled so that the
+    largest possible area is 1. It is 0 unless the entry is better than this point in both respects.
     """
 
     def mean_area(costs: Iterable[float], correct: float) -> float:

@@ -102,8 +102,8 @@ def command(
 ) -> list[str]:
     """Return the command that runs `argv` under bubblewrap. Inside, Python is at `root.PROGRAM`.
 
-    With `zygote`, the program keeps capabilities over its own namespaces, and its processes have no limits of their
-    own. So it must never run untrusted code itself. `filter_fd` is the file descriptor of a system-call filter.
+    If the program is a `zygote`, it keeps all capabilities inside its namespaces, and its processes get no resource
+    limits. So it must never run untrusted code itself. `filter_fd` is the file descriptor of a system-call filter.
     """
     private = ("/tmp", "/dev/shm", *mounts.tmpfs)
     late, writable = dict[str, str](), {place: f"/run/writable/{i}" for i, place in enumerate(mounts.writable)}

@@ -1,9 +1,9 @@
 """Control groups (cgroup v2) that limit sandboxes, if this machine provides them.
 
-The kernel then also counts memory that appears in no process's statistics. With systemd, its manager creates the group
-(``systemd-run --scope``). Without systemd, as in containers, the cgroup of this process is divided into subgroups. If
-neither works, `linux.tree_memory` counts pages instead. Only the standard library is imported here, because
-`autograder.sandbox.stage` imports this module before anything else.
+For a control group, the kernel also counts memory that appears in no process's statistics. If systemd is running, it
+creates the group (``systemd-run --scope``). Otherwise, as in containers, the cgroup of this process is divided into
+subgroups. If neither works, there is no group, and `linux.tree_memory` adds up the memory of the processes. Only the
+standard library is imported here, because `autograder.sandbox.stage` imports this module before anything else.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ Inside the sandbox, Python and its packages are not at their host paths. The bas
 environment's packages are where that interpreter searches for them, so there is no virtual environment inside. System
 libraries come from the loader's own folders. Folders are mounted through read-only overlays (Linux 5.11 or later). So
 two sandboxes share no inode that can be locked, `/proc/self/mountinfo` contains no path of the host, and hidden files
-are not even listed. Only devices are still shared, and only if the user may not create devices: an ordinary user's
-sandboxes contain the host's `/dev/null` and similar devices.
+are not even listed. There is one exception: if the user lacks the right to create devices, as ordinary users do, all
+sandboxes share the host's `/dev/null` and similar devices.
 
-Compiled files still contain paths of the host. Compiled libraries hold the path where they were compiled
-(``co_filename``, which importing replaces), and programs hold the paths where they search for libraries. All these
-paths name folders that do not exist inside.
+Some files still contain paths of the host. Byte code contains the path where it was compiled (``co_filename``, which
+Python replaces on import), and programs contain the paths where they search for libraries. All these paths name folders
+that do not exist inside.
 """
 
 from __future__ import annotations
@@ -69,11 +69,12 @@ def plan(
     Parameters
     ----------
     read_only
-        Paths inside, each with the file to copy there or the folder to mount there.
+        Pairs of a path in the sandbox and a host file to copy there, or a host folder to mount there.
     writable
-        Paths in the outer mount namespace, each with the folder to bind there.
+        Pairs of a path and a host folder. `stage` mounts the folder at this path, which is outside the new root, and
+        bubblewrap mounts it from there into the sandbox.
     empty
-        Folders inside that serve as mount points.
+        Paths in the sandbox at which to create empty folders. Bubblewrap mounts something on each of them.
     """
     given = list(read_only)
     files = [*_files(), *((place, source) for place, source in given if not source.is_dir())]
@@ -165,7 +166,7 @@ def _folder(
     """Return the plan for mounting the folder `source` at `place`.
 
     If the pattern `only` is given, the sandbox shows only names that match it. The `hidden` names and the course's own
-    folders are left out. `texts` and `links` are added.
+    folders are left out. `texts` (names and contents) are added as files, and `links` (names and targets) as links.
     """
     real = source.resolve()
     own = [str(folder.relative_to(real)) for folder in course_folders() if real in folder.parents]

@@ -1,8 +1,9 @@
-"""A program that builds the root file system of a sandbox in private mounts, and then becomes bubblewrap.
+"""A program that builds the root file system of a sandbox, and then replaces itself with bubblewrap.
 
-`autograder.sandbox.root` describes what the root contains, and why. The sandbox cannot read any path of the host in the
-list of its mounts: folders are mounted through overlays of `/proc/self/fd`, and files are copied. Bubblewrap replaces
-this process. So bubblewrap stays a child of the process that started this program, and dies with that process.
+The root is built in a new mount namespace, so the host does not see its mounts. `autograder.sandbox.root` describes
+what the root contains, and why. A sandbox can read the list of its mounts. So that this list contains no path of the
+host, folders are mounted through overlays of `/proc/self/fd`, and files are copied. Because bubblewrap replaces this
+program, bubblewrap is a child of the process that started the program, and dies with that process.
 """
 
 from __future__ import annotations
@@ -88,7 +89,10 @@ def _is_mapped(user: int) -> bool:
 
 
 def _fill_layer(layer: Path, source: Path, shown: dict[str, Any], places: list[str]) -> None:
-    """Fill the overlay layer above a folder: replaced files, and markers that remove hidden names from listings."""
+    """Write the layer that an overlay puts on top of the folder `source`, to change how the sandbox sees the folder.
+
+    The layer contains new or changed files, new links, and an overlay marker (a device 0/0) for each name to hide.
+    """
     inner = [os.path.relpath(place, shown["place"]) for place in places if place.startswith(f"{shown['place']}/")]
     for name in inner:
         (layer / name).mkdir(parents=True, exist_ok=True)
@@ -121,9 +125,9 @@ def _overlay(layer: str, source: int, target: str) -> None:
 
 
 def _own_devices() -> None:
-    """Put devices into /dev that no other sandbox can lock, if this process may create devices.
+    """Create new devices and mount them over those in /dev, if this process may create devices.
 
-    Bubblewrap then exposes these devices to the sandbox.
+    Bubblewrap then gives the sandbox these devices, which it does not share with any other sandbox.
     """
     for name, (major, minor) in DEVICES.items():
         try:

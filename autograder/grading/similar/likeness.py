@@ -27,9 +27,10 @@ FEW = 3  # the median over pairs is used if there are at least this many pairs
 class Base:
     """The usual likeness of correct solutions in one cell.
 
-    `usual` is the median over all pairs of different solutions, and `to_reference` is the median over the pairs that
-    include the reference. If there are fewer than `FEW` pairs, `usual` is estimated from the cell's length, and
-    `assumed` is True. `weight` is the weight of the cell in the comparison of whole submissions.
+    `usual` is the median likeness over all pairs of solutions that are not copies of each other (see `distinct`), and
+    `to_reference` is the median over those of these pairs that include the reference. If there are fewer than `FEW`
+    pairs, `usual` is estimated from the cell's length, and `assumed` is True. `weight` is the weight of the cell in the
+    comparison of whole submissions.
     """
 
     cell: str
@@ -64,7 +65,11 @@ class Compared:
         return found
 
     def base(self, ways: Sequence[int]) -> Base:
-        """Return the usual likeness of different solutions. `ways` holds their row numbers, the reference first."""
+        """Return the usual likeness of solutions in this cell.
+
+        It is computed from solutions that are not copies of each other. `ways` holds the row numbers of these
+        solutions, as returned by `distinct`: the first is the reference's.
+        """
         lengths = np.diag(self.shorter)
         size = float(np.median(lengths[lengths > 0])) if lengths.any() else 0.0
         square = np.ix_(ways, ways)
@@ -96,7 +101,7 @@ def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
 
 
 def whole(cells: Sequence[Compared], rows: int) -> Compared:
-    """Return the comparison of all cells taken together. For each pair, only cells that both submissions fill count."""
+    """Return one comparison of all cells together. A cell counts only for pairs in which both submissions fill it."""
     none = np.zeros((rows, rows))
     shared, shorter = sum((cell.shared for cell in cells), none), sum((cell.shorter for cell in cells), none)
     return Compared("all together", shared, shorter)

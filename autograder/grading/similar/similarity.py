@@ -43,7 +43,7 @@ class Pair:
         The similarity beyond what is usual. It is 0 if the two are as alike as correct solutions of this class usually
         are, and 1 if they are the same code with other names.
     likeness
-        The fraction of the shorter submission that the longer one also contains, including what is usual.
+        The fraction of the shorter submission that the longer one also contains. The usual likeness is not subtracted.
     cells
         The cells in which the two are much alike, the strongest evidence first.
     """
@@ -148,7 +148,7 @@ def _without_mistakes(root: Path, assignment: str) -> set[str]:
 def _pairs(
     cells: Sequence[Compared], bases: Sequence[Base], whole: Compared, names: Sequence[str], students: int, top: int
 ) -> tuple[tuple[Pair, ...], int]:
-    """Return the `top` most similar pairs, most similar first, and the number of all pairs that are much alike.
+    """Return the `top` pairs by `Pair.alike`, highest first, and the number of all pairs that reach `TELLING`.
 
     Every pair includes a student of this class.
     """

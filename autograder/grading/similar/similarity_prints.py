@@ -94,10 +94,10 @@ def _given(stub: str) -> tuple[set[str], Counter[int], Counter[int]]:
 def _with_helpers(
     statements: Sequence[ast.stmt], wanted: set[str], helpers: Mapping[str, Sequence[ast.stmt]]
 ) -> list[ast.stmt]:
-    """Return the statements of a cell, plus the statements in the student's own cells that define names it needs.
+    """Return the statements of a cell, followed by the helpers that they need, directly or through other helpers.
 
-    These are the names that the statements use, and the `wanted` names: those that the released cell defines, but that
-    the student defined in another cell.
+    `helpers` holds the statements in the student's own cells, keyed by the names that they define. A helper is needed
+    if its name is used, or is in `wanted`: the names that the released cell defines, but the submitted cell does not.
     """
     whole, done = list(statements), set[str]()
     wanted = wanted | used(statements)
@@ -110,9 +110,9 @@ def _with_helpers(
 
 
 def _kept(grams: Counter[int], given: Counter[int]) -> frozenset[int]:
-    """Return the grams that are not among the `given` ones, as a set.
+    """Return a set of hashes of the grams that remain after the `given` grams are subtracted.
 
-    Numbering makes each repetition of a gram count.
+    If a gram remains several times, its repetitions are numbered, so that each has a hash of its own.
     """
     return frozenset(
         zlib.crc32(f"{gram} {number}".encode()) for gram, count in (grams - given).items() for number in range(count)

@@ -51,7 +51,7 @@ def used(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Return the last part of each imported name that has an alias, keyed by the alias."""
+    """Return what the aliases in imports stand for: ``{"plt": "pyplot"}`` for ``import matplotlib.pyplot as plt``."""
     found = (node for node in nodes if isinstance(node, ast.alias))
     return {node.asname: node.name.rpartition(".")[2] for node in found if node.asname}
 

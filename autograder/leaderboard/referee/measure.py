@@ -102,7 +102,10 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
 
 
 def latency(packed: Any, batch: int, rounds: int, max_seconds: float | None = None, **_: Any) -> dict[str, Any]:
-    """Return the seconds that entry and baseline take in shuffled rounds, on digits that change from call to call."""
+    """Time the entry and the baseline in rounds. Return the seconds that each takes in each round.
+
+    The order of the models is shuffled in each round, and the digits change from call to call.
+    """
     from tinybench.latency import measure_latencies
 
     stock = batches(packed["rows"], batch)

@@ -59,12 +59,12 @@ def unconfined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
 
 
 def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.95) -> tuple[float, float, float]:
-    """Return the geometric mean of one ratio per process, with an interval that predicts the result of another run.
+    """Return the geometric mean of `ratios`, and the interval in which another measurement would find this mean.
 
-    The interval extends by at least the fraction `floor` to both sides, because the processes of one measurement do not
-    show how a host's load changes until the next measurement. The present and the next measurement both have errors, so
-    the t interval of the mean is widened by √2. All rounds of a process share its memory layout, so the interval is
-    computed from one ratio per process (Kalibera, Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
+    Each process contributes one ratio, because all rounds of a process share its memory layout and are therefore not
+    independent (Kalibera, Jones, "Rigorous benchmarking in reasonable time", ISMM 2013). The interval is the t interval
+    of the mean, widened by √2 because the other measurement has an error, too. It extends by at least the fraction
+    `floor` to both sides, because a host's load may change between two measurements, which `ratios` do not show.
     """
     from scipy.special import stdtrit
 
@@ -139,7 +139,7 @@ class Referee:
     def _varies(self, scores: Mapping[str, Any]) -> str:
         """Return why a measurement is too imprecise, or "" if it is not.
 
-        An entry with a wide interval would share any place.
+        Entries with overlapping intervals share a place, so an entry with a very wide interval could share any place.
         """
         for name in ("latency", "memory"):
             value, lower, upper = scores[name]["ratio"]
@@ -160,9 +160,10 @@ class Referee:
         return labels, float(answer["agreement"])
 
     def briefly(self, data: bytes, rows: np.ndarray, max_seconds: float) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return the labels of `answers` and the timing of `measure_latency`, from one process and on the same digits.
+        """Return an entry's labels, as `answers` does, and its timing, as `measure_latency` does.
 
-        The result suffices for a rough verdict. The timing takes at most `max_seconds` of the process's CPU time.
+        Unlike these methods, use one process and the same digits for both. This suffices for a rough verdict. The
+        timing takes at most `max_seconds` of the process's CPU time.
         """
         how = {"rounds": self.olympics.referee.rounds, "max_seconds": time_limits.cpu(max_seconds)}
         answer, labels = self._read("briefly", data, rows, **how)
@@ -181,7 +182,7 @@ class Referee:
         return answer, labels
 
     def measure_latency(self, data: bytes) -> dict[str, Any]:
-        """Return the seconds that entry and baseline take in shuffled rounds of one fresh process."""
+        """Time the entry and the baseline in one new process. Return the seconds that each takes in each round."""
         return self._ask("latency", data, self._fresh(), rounds=self.olympics.referee.rounds)
 
     def _measure_accuracy(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:

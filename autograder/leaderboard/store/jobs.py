@@ -44,9 +44,9 @@ class Job:
 
 
 def _last_served() -> Any:
-    """Return a SQL subquery that tells when the student of a job was last served.
+    """Return a SQL subquery that finds when a worker last claimed an entry of the same student as a job's.
 
-    Its result is the number of the history line, or 0 if the student was never served.
+    Its result is the number of the history line that records this claim, or 0 if there is none.
     """
     theirs = jobs.alias()
     query = select(func.coalesce(func.max(history.c.id), 0)).join(theirs, theirs.c.entry_id == history.c.entry_id)

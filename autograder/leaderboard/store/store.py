@@ -85,7 +85,7 @@ class Store:
     def _now(self, connection: Connection) -> float:
         """Return the current time or, if later, the time of the last history line.
 
-        So setting a clock back gains nothing.
+        So nobody gains time by setting the clock back.
         """
         now, last = self.clock(), self._last(connection)
         if last > now + JUMP:
@@ -96,7 +96,7 @@ class Store:
         return max(now, last)
 
     def _last(self, connection: Connection) -> float:
-        """Return the time of the last line of history since the clock was last trusted, or 0 if there is none."""
+        """Return the time of the last line of history after the last call of `trust_clock`, or 0 if there is none."""
         trusted = connection.scalar(select(settings.c.value).where(settings.c.name == TRUSTED))
         lines = select(history.c.stamp).order_by(history.c.id.desc()).limit(1)
         return connection.scalar(lines.where(history.c.id > int(trusted or b"0"))) or 0.0
@@ -127,9 +127,10 @@ class Store:
         connection.execute(history.insert().values(entry_id=entry_id, stamp=stamp, what=what, detail=detail))
 
     def setting(self, name: str, make: Callable[[], bytes] | None = None) -> bytes:
-        """Return a value that all servers and workers share. If it is missing, `make` creates it, once for all of them.
+        """Return the setting `name`, whose value all servers and workers share.
 
-        If the value is missing and there is no `make`, return an empty value.
+        If it is missing, store the value that `make` returns, or the value of another process if that was faster.
+        If it is missing and there is no `make`, return empty bytes.
         """
         query = select(settings.c.value).where(settings.c.name == name)
         rows = self._rows(query)

@@ -80,7 +80,10 @@ def lay_out(entries: Sequence[Entry]) -> Chart | None:
 
 
 def _ratios(low: float, high: float) -> list[float]:
-    """Return round ratios between `low` and `high`, from the finest series that has at most eight in this range."""
+    """Return ratios between `low` and `high` for ticks, such as 0.1, 0.2, 0.5, 1, 2.
+
+    Use the finest of three series that has at most eight ratios in this range, or else the coarsest.
+    """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ratios = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]

@@ -133,8 +133,9 @@ def tree_memory(pid: int, most: float = math.inf) -> int:
     """Return the bytes of memory that a process and its descendants hold, including shared memory.
 
     This function is called twenty times a second. So it does not use psutil, which would search all processes of the
-    machine for the children. Memory that several processes share is first counted in full for each of them. It is
-    divided among them only if the sum exceeds `most`, because the kernel takes longer to compute these parts.
+    machine for the children. Memory that several processes share is first counted in full for each of them, so the
+    sum may be too large. Only if it exceeds `most`, each process's part of the shared memory is read from the kernel,
+    which takes longer to compute these parts.
     """
     own, shared, waiting = 0, dict[str, int](), [pid]
     while waiting:

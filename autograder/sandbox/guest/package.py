@@ -1,8 +1,8 @@
 """A program that builds a module of a student's package, or runs the public tests on it.
 
-The student's code can forge the report. The report goes to the original standard output, which is hidden from the
-student's code, and follows a secret that was read before that code started. This prevents accidental mix-ups, but does
-not stop code that looks for the output or the secret.
+The report is written to the original standard output, while output of the student's code is redirected to standard
+error. The report begins with a secret that this program reads before the student's code starts. So other output is not
+mistaken for the report by accident. But code that searches for the output and the secret can forge the report.
 """
 
 from __future__ import annotations

@@ -188,9 +188,9 @@ class Runner:
     def visible(self, source: str, modules: list[str], reference: bytes, pieces: list[str]) -> Any:
         """Run the visible part of a graded cell.
 
-        The cell may call `graft` to put code from the submission into a module. During this run, `graft` also puts in
-        the `pieces` that are judged: functions, classes or methods. `reference` is the code of all `modules` that the
-        notebook builds, joined under the name of the last one.
+        The cell may call `graft` to put named functions, classes or methods of the submission into a module. During
+        this run, `graft` also puts in the `pieces` that are judged, even if the cell does not name them. `reference` is
+        the compiled code of all `modules` that the notebook builds, joined into one module with the last name.
         """
         original = course.graft
         _install(modules[-1], reference)

@@ -59,9 +59,10 @@ ALLOW, NOTHING = -1, 0  # `NOTHING` reports success without running the call
 
 @dataclass(frozen=True)
 class Look:
-    """A rule for one argument of a system call.
+    """A rule that decides about a system call by the value of one `argument`.
 
-    Each value of the argument leads to an error number, `ALLOW`, `NOTHING`, or a further rule.
+    `answers` maps values to decisions, and `otherwise` is the decision for all other values. A decision is an error
+    number for the caller, `ALLOW`, `NOTHING`, or a further rule.
     """
 
     argument: int

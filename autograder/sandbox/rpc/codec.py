@@ -32,7 +32,7 @@ MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.
 
 
 class References(Protocol):
-    """The methods of an `Endpoint` for values that are not sent as copies, and for arrays that are sent back."""
+    """The methods of an `Endpoint` that `encode` and `decode` call for references, and for arrays sent back."""
 
     def encode_reference(self, value: Any) -> Any:
         """Encode a value that cannot be copied."""

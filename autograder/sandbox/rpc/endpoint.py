@@ -94,7 +94,7 @@ class Endpoint:
     def _send(self, message: list[Any]) -> None:
         """Send a message.
 
-        The grader adds the times of its stopped clocks, so that the guest can read them without a request.
+        The grader adds the times of its fake clocks, so that the guest can read them without a request.
         """
         if self.may_lend is not None:
             shown = ((number, self.objects[number].standing) for number in self.clocks)
@@ -218,7 +218,7 @@ class Endpoint:
         raise ProtocolViolation(f"a value of unknown kind {kind[:20]!r}")
 
     def _keep(self, copy: Any, number: int) -> Any:
-        """Record a copy of one of the grader's objects, so that the grader gets its original back."""
+        """Record a copy of a grader's object. If the copy is sent back, the grader gets its original object."""
         self.copies[id(copy)] = number, copy
         return copy
 
@@ -239,7 +239,7 @@ class Endpoint:
         return own if own.tobytes() == array.tobytes() else array
 
     def _error(self, names: Any, text: Any, number: Any, ours: Any) -> BaseException:
-        """Return the error of an answer: this side's own error if the other side sent it back, otherwise a stand-in."""
+        """Return the exception for an error message: the original if this side raised it first, else a stand-in."""
         if isinstance(ours, int) and 0 <= ours < len(self.errors):
             return self.errors[ours]
         if not isinstance(names, list):

@@ -107,7 +107,10 @@ def _special(name: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1000)  # bounded, because the student chooses the names
 def proxy_class(names: frozenset[str], kind: str = "object", *, answer: bool = False) -> type[Proxy]:
-    """Return a subclass of Proxy, or of Answer for the grader, that has these special methods."""
+    """Return a subclass of `Proxy` called `kind`, with the special methods in `names`.
+
+    With `answer`, return a subclass of `Answer`, with only those of these methods that a check may use.
+    """
     members: dict[str, Any] = {name: _special(name) for name in (names & USABLE if answer else names)}
     members["__doc__"] = property(lambda self: self._endpoint.ask("get", self, "__doc__"))
     return type(kind, (Answer if answer else Proxy,), members)

@@ -18,7 +18,7 @@ KNOWN = (type(None), bool, int, float, complex, list, np.ndarray)
 def take(value: Any) -> Any:
     """Return the list, dict, array or number that an object represents. Return any other object unchanged.
 
-    The conversion runs in the process that holds the object. An iterator is used up.
+    The conversion runs in the process that holds the object. If the object is an iterator, the conversion exhausts it.
     """
     kind = type(value)
     if kind in KNOWN or isinstance(value, str | bytes | type | np.generic):
