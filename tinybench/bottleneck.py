@@ -45,11 +45,12 @@ def profile(call: Callable[[], Any], seconds: float = 2.0, interval: float = 0.0
 
 
 def repeat_counts(speedup: float) -> tuple[int, int]:
-    """Return how often all other stages run, and how often one stage runs to be `speedup` times as fast by comparison.
+    """Return how often the other stages run and how often one stage runs, to simulate a speed-up of that stage.
 
-    For a speed-up of 1.25 the result is (5, 4): the other stages run five times, and the stage only four times. The
-    result is the ratio closest to `speedup`, in lowest terms, with a second number of at most 10. Raises ValueError
-    unless `speedup` is finite and at least 1.1, because a smaller speed-up is too small to detect.
+    For a speed-up of 1.25 the result is (5, 4): the other stages run five times, and the stage only four times, so it
+    is 1.25 times as fast by comparison. The result is the ratio closest to `speedup`, in lowest terms, with a second
+    number of at most 10. Raises ValueError unless `speedup` is finite and at least 1.1, because a smaller speed-up is
+    too small to detect.
     """
     if not 1.1 <= speedup < math.inf:
         raise ValueError(f"speedup is {speedup}; 2 is twice as fast, and it must be at least 1.1")
@@ -117,11 +118,11 @@ def what_if(
 ) -> WhatIf:
     """Measure the end-to-end gain that a faster stage would bring, before anyone makes the stage faster.
 
-    In a chain of stages, all other stages run p times per call, and the stage in question q times. By comparison, it is
-    then p / q times as fast as the others. If stages run in several threads or processes, a stand-in replaces the
-    stage. The stand-in does work of the same kind, at first for as long as the stage, then for a shorter time, and
-    returns the recorded answers of the stage. In both cases, everything else must take as long as before (or p times as
-    long); otherwise the gain is reported as unknown.
+    In a chain of stages, the gain is simulated by repetition: all other stages run p times per call, and the stage in
+    question only q times, so that it is p / q times as fast by comparison. If stages run in several threads or
+    processes, a stand-in replaces the stage. The stand-in does work of the same kind, at first for as long as the
+    stage, then for a shorter time, and returns the recorded answers of the stage. In both cases, everything else must
+    take as long as before (or p times as long); otherwise the gain is reported as unknown.
 
     Parameters
     ----------

@@ -101,10 +101,10 @@ def decide(change: float, interval: tuple[float, float], n: int, margin: float =
     """Return ``"equivalent"``, ``"faster"``, ``"slower"``, or ``"undecided: needs about 120 more rounds"``.
 
     `change` is negative if the first model takes less time, and so is faster. `interval` is the interval of the change,
-    and `n` the number of rounds that it is based on. Check for "equivalent" first: the margin is above 0, and the whole
-    interval lies from −margin to margin. The number after "needs about" is the number of rounds for the nearest
-    decision: either the interval excludes 0, or it fits inside the margin. If that number is above a million, return
-    ``"undecided: needs over 1,000,000 more rounds"``.
+    and `n` the number of rounds that it is based on. First check for "equivalent", which requires a margin above 0, and
+    an interval completely between −margin and margin. The number after "needs about" is the number of further rounds
+    until the interval either excludes 0 or fits inside the margin, whichever comes first. If that number is above a
+    million, return ``"undecided: needs over 1,000,000 more rounds"``.
     """
     low, high = interval
     if margin > 0 and -margin <= low and high <= margin:
@@ -304,8 +304,9 @@ def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[fl
 
     Its ends are two of the values, or −∞ and ∞.
 
-    The interval contains every number against which, as the median, the e value is below `stop_at`. If the probability
-    of a false alarm is α, `stop_at` is 1 / α. Raise ValueError if a value is not finite, or `stop_at` is below 1.
+    The interval contains every number that is not rejected as the median: the e value (see `sign_e_value`) against the
+    hypothesis that this number is the median is below `stop_at`. If the probability of a false alarm is α, `stop_at` is
+    1 / α. Raise ValueError if a value is not finite, or `stop_at` is below 1.
     """
     check_numbers(0, values=values)
     check_least(1, stop_at=stop_at)
@@ -329,8 +330,8 @@ def until_decided(
     The returned e value is evidence for one of the models being faster; 1.0 means that there is no evidence.
 
     `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order of the models, once for each round.
-    Stop after a round if an e value reaches `stop_at`, either for one model being faster or for a ratio within 1 ±
-    margin, or if `time_is_up()` returns True.
+    Stop after a round in any of three cases: the e value for one model being faster reaches `stop_at`; the evidence for
+    a ratio within 1 ± margin reaches `stop_at`; or `time_is_up()` returns True.
     """
     coin = coin or random.Random()
     n = more = less = above = below = 0

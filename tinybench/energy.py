@@ -67,7 +67,7 @@ def read_counter(path: Path) -> int:
 
 
 def counter_difference(before: int, after: int, largest: int) -> int:
-    """Return by how much a counter has increased, if it may have started again from 0 once, after `largest`.
+    """Return by how much a counter has increased. At most once, it may have reached `largest` and restarted from 0.
 
     It does not matter whether `largest` is the counter's last value or one more, because a difference of one is far
     below the counter's resolution.

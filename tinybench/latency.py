@@ -445,7 +445,7 @@ def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list
 def while_in_time(
     starts: Iterable[float], started: Sequence[float], began: float, subject: Subject, notes: dict[str, Any]
 ) -> Iterator[float]:
-    """Yield the start of one round after another, as long as another round like the last one would end in time.
+    """Yield the starts of rounds, until a further round as long as the last one would exceed the time limit.
 
     `started` holds the time at which each round so far began. The length of the session so far is stored in `notes`.
     """

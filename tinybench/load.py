@@ -230,9 +230,10 @@ def closed_loop(
 def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return an interval for the q-th percentile of values that are in order of time, and may be autocorrelated.
 
-    The standard error of the fraction of values beyond the percentile is estimated from ten consecutive batches, and is
-    at least the binomial error of independent values. The interval is Student's t with 9 degrees of freedom, on the
-    logarithm of that fraction. Batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
+    The values are divided into ten consecutive batches. The fractions of values beyond the percentile in each batch
+    give the standard error of this fraction, which is at least the binomial error of independent values. A Student's t
+    interval (9 degrees of freedom) for the logarithm of the fraction is converted to values. Batch means: Law,
+    "Simulation Modeling and Analysis" (2015), section 9.5.
 
     Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short.
     """
@@ -383,7 +384,7 @@ def single_stream(send: Callable[[int], Any], seconds: float = 10.0, **clocks: A
 
 
 def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int = 8, **clocks: Any) -> LoadResult:
-    """Send queries in turn, each of `samples` simultaneous requests. Each ends with its last answer; p99 counts."""
+    """Send queries in turn, each of `samples` requests at once, timed up to its last answer. MLPerf judges the p99."""
     with ThreadPoolExecutor(samples) as pool:
         result = closed_loop(
             lambda i: all(ok is not False for ok in pool.map(send, range(i * samples, (i + 1) * samples))),

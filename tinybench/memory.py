@@ -176,7 +176,10 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
 
 
 def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, Any]) -> dict[str, BenchmarkResult]:
-    """Note for each stage whether its memory was ``seen`` (detected). Calls are compared with the first call."""
+    """Note for each stage whether its memory was ``seen`` (detected).
+
+    For stages that call the model, the note also depends on how much memory the first call added.
+    """
     for stage, result in results.items():
         if stage in ("import", "load") or "first_call" not in results:
             note_memory_seen(result, 0.0)
@@ -186,9 +189,9 @@ def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, 
 
 
 def complete(result: BenchmarkResult, call: WithoutArenas, x: Any, proc: str | Path) -> BenchmarkResult:
-    """Repeat the runs in which a session without an arena was built. Return the completed result.
+    """Measure the runs again in which a session without an arena was built. Return the corrected result.
 
-    Its metadata notes whether arenas were used, and whether the memory was ``seen`` (detected).
+    The metadata of the result notes whether arenas were used, and whether the memory was ``seen`` (detected).
     """
     values, notes = list(result.values), {**result.metadata, "arena": call.arena}
     for number in sorted(set(call.late)):

@@ -525,10 +525,10 @@ def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str])
 def replicate(values: Sequence[Any], resamples: int, seed: Sequence[int]) -> np.ndarray:
     """Return simulated repetitions of the values of some models, shape (resamples, models).
 
-    The values form one group of `shared`. Plain numbers are repeated unchanged. Results on the same rows are drawn by
-    `draw_rows`. A single result with the counts ``correct`` and ``total`` is drawn from the Jeffreys posterior. For
-    results of the same rounds, medians are taken over the rounds that `draw_rounds` selects. Brown, Cai, DasGupta,
-    "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
+    The values are one of the groups that `shared` returns. Plain numbers are repeated unchanged. Results on the same
+    rows are drawn by `draw_rows`. A single result with the counts ``correct`` and ``total`` is drawn from the Jeffreys
+    posterior. For results of the same rounds, medians are taken over the rounds that `draw_rounds` selects. Brown, Cai,
+    DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
     """
     rng = np.random.default_rng(seed)
     if not isinstance(values[0], BenchmarkResult):

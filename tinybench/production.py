@@ -332,9 +332,9 @@ def permutation_p(
 
 
 def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> float:
-    """Return the fraction of values that are larger than a new value. Ties are decided at random.
+    """Return the p value of a new value: the fraction of all values that are larger. Ties are decided at random.
 
-    The fraction is taken among the values seen so far and the new value.
+    All values are the values seen so far and the new value itself.
 
     Parameters
     ----------

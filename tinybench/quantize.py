@@ -379,7 +379,7 @@ def saturating_matmul(a: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def clipped_share(x: Any, params: QuantParams) -> float:
-    """Return the fraction of real numbers that lie more than half a step beyond a grid, which clips them."""
+    """Return the fraction of real numbers that a grid clips because they are more than half a step beyond its ends."""
     low, high = (dequantize(np.array(limit), params) for limit in params.limits)
     tensor = check_tensor(x)
     return float(np.mean((tensor < low - params.scale / 2) | (tensor > high + params.scale / 2)))
@@ -554,7 +554,7 @@ def prepare_for_static(path: Path) -> None:
 
 
 def clipping_shares(path: str | Path, X: Any) -> dict[str, float]:
-    """Return the fraction of values that the grid of each tensor clips, by tensor, for a static model on rows X."""
+    """Return, for each quantised tensor of a static model, the fraction of its values on rows X that its grid clips."""
     model = load_graph(path)
     numbers = weights(model)
     nodes = [n for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] not in numbers]

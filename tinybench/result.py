@@ -47,8 +47,8 @@ def check_values(values: Iterable[Any]) -> list[float]:
 def mean_and_std(values: list[float]) -> tuple[float, float]:
     """Return the mean and the standard deviation (with the divisor n − 1) of one or more finite numbers.
 
-    A single number does not show any scatter, so its standard deviation is 0.0 by convention. In the course, NaN is
-    accepted as well.
+    A single number does not show any scatter, so its standard deviation is 0.0 by convention. The checks of the course
+    also accept NaN.
     """
     n = len(values)
     mean = math.fsum(values) / n
@@ -65,7 +65,7 @@ def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, fl
     """Return Student's t interval for the mean of some values, as ``(lower, upper)``.
 
     The values are assumed to be independent. `confidence` is the coverage, between 0 and 1. A single value has no
-    interval, so both ends are then that value, by convention. In the course, NaN is accepted as well.
+    interval, so both ends are then that value, by convention. The checks of the course also accept NaN for both ends.
     """
     from scipy.special import stdtrit
 

@@ -351,9 +351,9 @@ class BenchmarkSuite:
         return Benchmark(self.models, **self.options)._each(pieces, "study")
 
     def kept(self, rounds: Mapping[str, BenchmarkResult] = MappingProxyType({})) -> str:
-        """Return a sentence on the pieces on disk and on how to resume. Before that, save the given `rounds`.
+        """Save the given `rounds`. Return a sentence on the pieces on disk and on how to resume.
 
-        These are the complete rounds of the piece that was interrupted.
+        `rounds` holds the complete rounds of the piece that was interrupted.
         """
         folder = self.output_dir / "measurements"
         if rounds:

@@ -69,8 +69,9 @@ def draw() -> np.random.Generator:
 def shuffled(values: np.ndarray) -> np.ndarray:
     """Shuffle values until they have no detectable autocorrelation, and return them.
 
-    Several rows, measured in the same rounds, are shuffled alike until neither a row nor the ratio of two rows has any.
-    Code under test then does not replace the values, or the ratio of two rows, by medians of batches.
+    If there are several rows, measured in the same rounds, all rows get the same new order, until neither a row nor the
+    ratio of two rows is autocorrelated. Otherwise, the code under test would replace the values, or the ratios of two
+    rows, by medians of batches.
     """
     rng = np.random.default_rng(0)
 

@@ -189,7 +189,7 @@ def timer_stops(student: Any) -> None:
 
 
 def answer_clock(student: Any) -> None:
-    """Check that each reading is 5 s of work minus the time by which the clock was set back.
+    """Check that each measured duration is the 5 s of work minus the time by which the clock was set back.
 
     The setback can be noticed only if the second reading is below the first.
     """

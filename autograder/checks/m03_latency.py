@@ -98,8 +98,9 @@ class Session:
 def dear(overhead: float) -> Clock:
     """Return a clock whose readings take `overhead` seconds while the timer's overhead is measured, and no time later.
 
-    The overhead is the median of 101 empty measurements, and the clock moves during most of them. Such a clock suits a
-    cold model whose calls take `overhead` longer than stated: it is then measured as if every reading took this time.
+    The timer's overhead is the median of 101 empty measurements. The clock moves by itself during most of them, and
+    never again. If the calls of a cold model are made `overhead` longer than stated, the model is measured as if every
+    reading of the clock took this time.
     """
     return Clock(tick=overhead, ticks=112)
 

@@ -91,9 +91,9 @@ def sign_test_counts(student: Any) -> None:
 
 
 def answer_sign(student: Any) -> None:
-    """Check that 60 wins in 100 rounds have the binomial p-value.
+    """Check that the answer for 60 wins in 100 rounds is the binomial p-value.
 
-    600 wins in 1000 rounds must have one that is more than a million times smaller.
+    The answer for 600 wins in 1000 rounds must be a p-value that is more than a million times smaller.
     """
     truth = stats.binomtest(60, 100).pvalue
     same(student.p_of_sixty_in_a_hundred(), truth, "question (a)", "count 60 of 100 in sign_test", rel=0.01)
@@ -394,9 +394,9 @@ def live_stops_in_time(student: Any) -> None:
 
 
 def _misleads(ratios: np.ndarray) -> bool:
-    """Return whether both p-values find a winner at 5 % in some round, although no e-value finds one.
+    """Return whether two tests find a winner at the 5 % level, each in some round, although no e-value reaches 20.
 
-    The p-values are those of the sign test and of the t-test.
+    The sign test and the t-test are applied after each round from the fifth on.
     """
     n, logs, slower = np.arange(1, len(ratios) + 1)[4:], np.log(ratios), np.cumsum(ratios > 1)[4:]
     by_sign = 2 * stats.binom.sf(np.maximum(slower, n - slower) - 1, n, 0.5) < 0.05
@@ -408,10 +408,11 @@ def _misleads(ratios: np.ndarray) -> bool:
 
 
 def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
-    """Return whether two bets decide that the models are equivalent, before one wins and when no wrong rule stops.
+    """Return whether the right rule finds equivalence before a model wins, in a round where no wrong rule stops.
 
-    One bet is on ratios above 1 − margin, the other on ratios below 1 + margin. Both must reach the threshold. One
-    wrong rule needs only the larger of the two e-values. The other makes a single bet on ratios inside the margin.
+    The right rule makes two bets, one on ratios above 1 − margin and one on ratios below 1 + margin. It stops when the
+    e-values of both reach the threshold. One wrong rule stops when the larger e-value reaches it. The other wrong rule
+    makes a single bet, on ratios inside the margin.
     """
     above, below = ratios > 1 - margin, ratios < 1 + margin
     right = _first(np.minimum(_bets(above), _bets(below)))
@@ -424,7 +425,8 @@ def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
 def live_keeps_its_promise(student: Any) -> None:
     """Check that `until_decided` declares no winner among equal models, even where p-values would declare one.
 
-    It must judge a margin by two bets, and must find real differences.
+    With a margin, it must declare models equivalent only if two bets have won: one on ratios above 1 − margin, and one
+    on ratios below 1 + margin. It must also find real differences.
     """
     rng = draw()
 
@@ -433,7 +435,7 @@ def live_keeps_its_promise(student: Any) -> None:
         _race(student, rng, ratios * b, b, what, cause, **settings)
 
     def chosen(make: Callable[[], np.ndarray], telling: Callable[[np.ndarray], bool]) -> np.ndarray:
-        """Return the first drawn ratios on which wrong stopping rules decide differently from the right one."""
+        """Draw ratios until wrong stopping rules decide differently from the right one. Return these ratios."""
         return next(ratios for ratios in (make() for _ in count()) if telling(ratios))
 
     for _ in range(2):

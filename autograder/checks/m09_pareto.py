@@ -323,8 +323,8 @@ def filter_then_rank(student: Any) -> None:
 def replicates_have_the_right_spread(student: Any) -> None:
     """Check that `replicate` draws constants, accuracies and latencies from the right distributions.
 
-    An accuracy follows a Beta distribution with Jeffreys' prior, and a latency the bootstrap of the median. Models that
-    were measured in the same rounds must share one draw of rounds.
+    An accuracy must follow the Beta distribution that results from Jeffreys' prior, and a latency the distribution of
+    bootstrap medians. Models that were measured in the same rounds must share one draw of rounds.
     """
     same(student.replicate([2.5, 1.0], 3, [1]), [[2.5, 1.0]] * 3, "replicates of two numbers")
     for correct, total in ((0, 50), (90, 100), (360, 360)):

@@ -205,7 +205,10 @@ def best_admits_ties(student: Any) -> None:
     rng = draw()
 
     def best(**results: dict[str, BenchmarkResult]) -> dict[str, Any]:
-        """Return the best of one metric, after passing the models under other names and in another order."""
+        """Return the row of `best_by_dimension` for one metric, with the original names.
+
+        The student's function receives the models under random names and in random order.
+        """
         ((metric, by_model),) = results.items()
         told = dict(zip(by_model, words(rng, len(by_model)), strict=True))
         order = {told[name]: by_model[name] for name in rng.permutation(list(by_model)).tolist()}

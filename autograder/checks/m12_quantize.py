@@ -170,7 +170,7 @@ def fakes_are_found(student: Any) -> None:
 
 @judges("saturating_matmul")
 def pairs_saturate(student: Any) -> None:
-    """Check that `saturating_matmul` clips only sums of two products to 16 bits, by computing them one by one."""
+    """Check that `saturating_matmul` clips each sum of two products to 16 bits, but not the total of these sums."""
     rng = draw()
 
     def summed(a: np.ndarray, w: np.ndarray) -> list[list[int]]:

@@ -205,8 +205,8 @@ def answer_averages(student: Any) -> None:
 def the_highest_rate_is_found(student: Any) -> None:
     """Check that `server` finds the highest rate that a simulated server sustains, in few runs.
 
-    A rate that surely kept the latency bound and one that surely broke the bound must enclose the result. The
-    percentiles are p75 and p50, for which a few requests are enough, because all requests are sent to the sandbox.
+    The result must lie between a rate that surely kept the latency bound and a rate that surely broke it. The check
+    uses p75 and p50, because these percentiles need only a few requests, and every request is sent to the sandbox.
     """
     rng = draw()
     for q, powers in ((75.0, (2, 12)), (50.0, (4, 9))):

@@ -237,9 +237,9 @@ def stages_are_slowed(student: Any) -> None:
 
 @judges("virtual_gain", "slowing_error")
 def gains_are_foreseen(student: Any) -> None:
-    """Check that `virtual_gain` and `slowing_error` agree with medians by hand.
+    """Check that `virtual_gain` and `slowing_error` agree with medians that the check computes itself.
 
-    The times are random, with disturbed rounds.
+    The times are random, and some rounds are disturbed.
     """
     rng = draw()
     for size in (3, 8, 15):
@@ -287,7 +287,7 @@ def work_of_products(student: Any) -> None:
 
 
 def answer_batch(student: Any) -> None:
-    """Check that the intensity of one row is right, and that the other answer is the first batch with intensity 16.
+    """Check the intensity of one row, and the size of the smallest batch whose intensity is at least 16.
 
     One row has 2 · 1024² operations on 1024² + 2 · 1024 numbers of four bytes.
     """
@@ -368,7 +368,8 @@ def answer_serial(student: Any) -> None:
 def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
     """Return the least-squares fit of contention and crosstalk, both at least 0.
 
-    Every combination of parameters fixed at 0 is tried. The normal equations give the other parameters.
+    Four fits are tried: both parameters free, either one fixed at 0, or both fixed at 0. The normal equations give the
+    free parameters. The best fit without a negative parameter is returned.
     """
     columns = np.stack([counts - 1, counts * (counts - 1)], axis=1)
     tried = []
@@ -386,8 +387,8 @@ def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
 def usl_is_found_again(student: Any) -> None:
     """Check that `fit_usl` recovers random parameters from speed-ups, with and without noise.
 
-    With noise, the check tries every combination of parameters fixed at 0. `best_workers` must agree with a search on
-    the curve.
+    With noise, `least_squares` supplies the expected parameters. `best_workers` must agree with the largest value found
+    by a search on the law's curve.
     """
     rng = draw()
     for trial in range(24):

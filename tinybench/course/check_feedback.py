@@ -81,7 +81,8 @@ def passed(check: str, *proof: Any) -> None:
         The check's name.
     proof
         Plain values that only a right solution computes. These values decrypt the explanation. If the check asks
-        questions, the accepted answers decrypt it instead, because an answer may be rounded in several ways.
+        questions, the accepted answers decrypt the explanation instead of `proof`, because students may round an answer
+        in several ways.
 
     Raises
     ------

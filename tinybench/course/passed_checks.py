@@ -87,7 +87,11 @@ def _write(marks: Mapping[str, Any], most: int) -> None:
 
 
 def standing(notebook: Path, checks: Collection[str], marks: Mapping[str, Any] | None = None) -> frozenset[str]:
-    """Return the checks that pass now: either the mark is newer than the saved notebook, or the code is unchanged."""
+    """Return the checks that pass now.
+
+    A check with a mark passes if the mark is newer than the saved notebook, or if the code of the check's pieces has
+    not changed since the mark was made.
+    """
     marks = read_json(notebook.with_name(PROGRESS)).get("checks", {}) if marks is None else marks
     marks = {check: marks[check] for check in checks if check in marks}
     try:

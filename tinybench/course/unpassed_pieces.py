@@ -22,7 +22,8 @@ REPAIR_FIRST = "Make {check} pass first (section “{section}”): it tests {pie
 def repair_first(source: str, names: Mapping[str, Any]) -> str:
     """Return a sentence that names an earlier check to repair before a later check, or an empty string.
 
-    The earlier check is the first that has not passed although the later check runs the pieces that it tests.
+    The later check may run pieces (functions, classes or methods) that earlier checks test. The sentence names the
+    first of these earlier checks that has not passed.
 
     Parameters
     ----------

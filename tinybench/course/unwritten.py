@@ -27,7 +27,11 @@ class Unwritten(MetaPathFinder, Loader):
         self.notebooks, self.needs = notebooks, needs
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a course module (without an origin if it is missing), or None for others."""
+        """Return the spec of a course module, or None for any other module.
+
+        If the course module is missing, this finder is the loader in the spec, so that the import raises an error with
+        advice.
+        """
         package, _, module = fullname.partition(".")
         if package != "tinybench" or module not in self.notebooks:
             return None

@@ -110,7 +110,10 @@ class GateRun:
 
 
 def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
-    """Estimate how many more sessions are needed if the fraction above `limit` stays the same; None if over `MOST`."""
+    """Estimate how many more sessions a verdict needs. Return None if the total would exceed `MOST`.
+
+    The estimate assumes that the fraction of sessions whose log ratio is above `limit` stays the same.
+    """
     n = len(logs)
     above = sum(value > limit for value in logs)
     share = max(above, n - above) / n if n else 1.0

@@ -20,7 +20,7 @@ WORKING_TREE = (".", "worktree")
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment without the variables by which a git hook binds every git subprocess to its repository."""
+    """Return the environment without GIT_DIR and similar variables, by which a git hook ties git to its repository."""
     hooked = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
     return {name: value for name, value in os.environ.items() if name not in hooked}
 
@@ -73,7 +73,7 @@ class Target:
         return {"target": self.label, "commit": self.commit, **threads, **data}
 
     def digests(self) -> list[str]:
-        """Return the words of the command, or the specification, with each word that is a file replaced by a digest."""
+        """Return the words of the command (or the specification), but replace each name of a file by its digest."""
         words = self.words or (self.spec,)
         files = [Path(shutil.which(words[0]) or self.root / words[0]), *(self.root / word for word in words[1:])]
         return [

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def rescued(save: Path | None, form: str) -> Iterator[None]:
-    """If an error or Ctrl-C in the block has complete rounds attached, print and save them, then raise it again."""
+    """Print and save the complete rounds that an exception in the block carries, then raise the exception again.
+
+    Ctrl-C counts as an exception. An exception without rounds is only raised again.
+    """
     try:
         yield
     except BaseException as error:
@@ -33,7 +36,10 @@ def rescued(save: Path | None, form: str) -> Iterator[None]:
 def finish(
     results: dict[str, BenchmarkResult], table: Table, form: str, save: Path | None, rescue: bool = False
 ) -> str:
-    """Write and print results. If `save` cannot be written, print where the results are. Return the error."""
+    """Write and print results. Return the error message, or an empty string if there was no error.
+
+    If `save` cannot be written, print where the results are instead.
+    """
     file, problem = keep(results, save, rescue)
     print_results(results, table, form)
     if problem and file is None and form != "json":

@@ -49,10 +49,10 @@ def measure_for(
 def measure_one(
     name: str, model: Any, inputs: Any, seconds: float, *, mode: str = "as_served", seed: int | None = None
 ) -> tuple[BenchmarkResult, BenchmarkResult]:
-    """Measure a model for `seconds`. Return the rounds of a session, and single calls, as two results.
+    """Measure a model for `seconds`. Return two results: the rounds of a session, and single calls.
 
-    If the model is so slow that 10 rounds of three calls do not fit, only single calls are measured, and they take the
-    place of the rounds too. If an exception ends the measurement, its attribute ``results`` holds the measurements so
+    If the model is so slow that 10 rounds of three calls do not fit into the time, no rounds are measured, and both
+    results hold single calls. If an exception ends the measurement, its attribute ``results`` holds the measurements so
     far.
     """
     began = time.perf_counter()

@@ -129,7 +129,7 @@ def figure_of_replay(
 def figure_of_order(ratios: Mapping[str, Mapping[float, float]]) -> dict[str, Any]:
     """Plot simulated mean waits, as multiples of the Pollaczek–Khinchine formula's value, against the utilisation.
 
-    There is a curve for each way of ordering the service times, such as in order or shuffled.
+    There is a curve for each order of the service times, such as the measured order or a random one.
     """
     figure, axes = _axes(figsize=(6.4, 3.6))
     for (name, points), style, color in zip(ratios.items(), ("o-", "s-", "v--", "^--"), OKABE_ITO, strict=False):

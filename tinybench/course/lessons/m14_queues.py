@@ -271,7 +271,7 @@ print(json.dumps(memory()), flush=True)
 
 
 def memory_of_models(path: Path, threads: int = 8, models: int = 4, processes: int = 2) -> dict[str, Any]:
-    """Return the memory in bytes of several child processes that run a model. All end before this function returns.
+    """Run a model in several child processes, which then end. Return the memory of each process in bytes.
 
     The first process makes 1, 2, 4, … concurrent calls, up to `threads`, and then loads up to `models` copies of the
     model. The other `processes` processes hold one copy each at the same time. In the result, ``uss`` is the memory

@@ -237,7 +237,7 @@ def queue_latencies(rng: np.random.Generator, rate: float, number: int, service:
 def coverage(
     intervals: Sequence[Callable[[np.ndarray, float], tuple[float, float]]], rate: float, runs: int, number: int
 ) -> list[tuple[float, int]]:
-    """Return the proportion of each method's p99 intervals that contain the true p99, and the number of intervals.
+    """Return a pair for each method: the proportion of its p99 intervals that contain the true p99, and their number.
 
     `intervals` are functions that compute a confidence interval from simulated latencies. A function that raises
     ValueError gives no interval for that run.

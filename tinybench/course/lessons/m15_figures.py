@@ -116,7 +116,11 @@ def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float
 def figure_of_gains(
     foreseen: Mapping[tuple[str, float], Row], truth: Mapping[tuple[str, float], float]
 ) -> dict[str, Any]:
-    """Return arguments for `show_figure`: the promised, the predicted and the real time that faster stages save."""
+    """Return arguments for `show_figure`: the fraction of a run's time that faster stages save.
+
+    Three values are shown for each faster stage: the saving that its share in a profile promises, the saving that
+    `what_if` predicts, and the real saving.
+    """
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.3), layout="constrained")

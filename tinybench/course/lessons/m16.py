@@ -173,8 +173,9 @@ def buckets(metrics: str, name: str) -> tuple[list[float], list[float]]:
 def ask_prometheus(digits: Digits, seconds: float = 2.5) -> Iterator[tuple[str, str, str]]:
     """Serve the network, send 100 requests a second while Prometheus scrapes the server, and yield query results.
 
-    Each of the two results is a tuple of a name, a Prometheus query and the value of the query. If Prometheus is not
-    installed, yield a note about this first, and compute the values from /metrics, read before and after the requests.
+    Two results are yielded, each as a tuple of a name, a Prometheus query and the value of the query. If Prometheus is
+    not installed, yield a note about this first, and compute the values from /metrics, read before and after the
+    requests.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "digits.onnx"
@@ -269,7 +270,7 @@ def looking_again(
 
     `alarm` creates a `DriftAlarm` from a reference of 100 values. One method runs a KS test once, at the end of the
     stream. Another runs a KS test on all values so far after every 20th value. Both use the 5 % threshold of a single
-    test.
+    test. The third method is the alarm.
     """
     rng = np.random.default_rng(4)
     first: dict[str, list[int]] = {"one KS test at the end": [], "a KS test every 20 values": [], "DriftAlarm": []}

@@ -34,7 +34,7 @@ def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
 
 # ---- A/B tests
 class Stops(NamedTuple):
-    """A/B tests whose data are looked at repeatedly. Except for `users`, rows are tests and columns are looks."""
+    """A/B tests with several looks at the data. Rows are tests, columns are looks; `users` has one entry per look."""
 
     users: np.ndarray  # the number of users of each version at each look
     peeking: np.ndarray  # whether the rule p < 0.05 would stop the test

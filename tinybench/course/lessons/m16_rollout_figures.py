@@ -160,7 +160,10 @@ def figure_of_report(report: Any) -> dict[str, Any]:
 
 
 def figure_of_history(history: CommitTimes, steps: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Plot a commit history in milliseconds and as ratios to the baseline, with the change points found in either."""
+    """Plot a commit history twice: in milliseconds, and as ratios to the baseline.
+
+    Each plot marks the change points that were found in the values that it shows.
+    """
     figure, panels = _axes(2, 1, figsize=(6.8, 4.6), sharex=True)
     commits, said = np.arange(len(history.ratio)), []
     series = {"milliseconds": (history.milliseconds, "time (ms)"), "ratio": (history.ratio, "ratio to the baseline")}
