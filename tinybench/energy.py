@@ -167,7 +167,7 @@ class CpuTimeMeter:
         }
 
     def read(self) -> float:
-        """Return the joules (with watts) or processor seconds (without) since the meter was made."""
+        """Return the processor time in s since the meter was made, or joules if `watts_per_core` is given."""
         seconds = self._clock() - self._start
         return seconds if self.watts_per_core is None else seconds * self.watts_per_core
 

@@ -508,9 +508,9 @@ def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str])
 
     Otherwise return an empty string.
     """
-    results = {row_name(p, i): p[m] for m in objectives for i, p in enumerate(points) if hasattr(p[m], "metadata")}
-    names = [name for name, value in results.items() if "total" in value.metadata and "right" not in value.metadata]
-    alone = [name for name, value in results.items() if value.metadata.get("total", value.count) == 1]
+    results = [(row_name(p, i), p[m]) for m in objectives for i, p in enumerate(points) if hasattr(p[m], "metadata")]
+    names = dict.fromkeys(name for name, v in results if "total" in v.metadata and "right" not in v.metadata)
+    alone = dict.fromkeys(name for name, v in results if v.metadata.get("total", v.count) == 1)
     told = []
     if len(points) > 1 and names:
         told.append(
@@ -548,11 +548,12 @@ def membership_probability(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[float]:
-    """Return, for each row of results, the fraction of bootstrap samples in which the row lies on the frontier.
+    """Return, for each point, the fraction of bootstrap samples in which the point lies on the frontier.
 
-    In each bootstrap sample, all models use the same rows and rounds. Plain numbers do not vary. The same seed gives
-    the same answer. A UserWarning names accuracies without a list of correct rows, and results of a single value or
-    row. Raises ValueError as `objective_values` does.
+    Results on the same test rows, or of the same rounds, are resampled together. Plain numbers do not vary. The same
+    seed gives the same answer. If there are several points, a UserWarning names those whose accuracy does not list the
+    correct test rows, or whose result is based on a single value or test row. Raises ValueError as `objective_values`
+    does.
     """
     points = list(points)
     objective_values(points, objectives)

@@ -253,7 +253,7 @@ def other_metrics_are_measured(student: Any) -> None:
 def _known(
     bench: Any, metric: str, results: Any, asked: tuple[Calls, int, Any], truths: dict[str, list[float]], **truth: Any
 ) -> None:
-    """Check the results of models whose need of memory or energy is known.
+    """Check the results of models whose use of memory or energy is known.
 
     `asked` holds the recorded inputs, the least number of calls and the requested shape. Each model must have been
     called at least this often, and only on inputs of this shape.

@@ -467,3 +467,24 @@ def test_interval_of_every_kind() -> None:
     assert interval(latency(1, 2, 3)) == (1, 3)
     assert interval(latency(*range(1, 9))) == (1, 8)
     assert interval(accuracy(353, 360)) == pytest.approx((0.9604, 0.9906), abs=2e-4)
+
+
+@pytest.mark.parametrize("order", [("latency", "accuracy"), ("accuracy", "latency")])
+def test_the_warning_names_what_every_objective_lacks(order: tuple[str, str]) -> None:
+    """One model has a latency of a single value, the other an accuracy without the list of right rows."""
+    counted = {"correct": 90, "total": 100}
+    points = [
+        {"model": "once", "latency": BenchmarkResult("latency", [1.0]), "accuracy": 0.9},
+        {"model": "counted", "latency": 2.0, "accuracy": BenchmarkResult("accuracy", [0.9], counted)},
+        {
+            "model": "both",
+            "latency": BenchmarkResult("latency", [3.0]),
+            "accuracy": BenchmarkResult("accuracy", [0.9], counted),
+        },
+    ]
+    objectives = {name: {"latency": "min", "accuracy": "max"}[name] for name in order}
+    with pytest.warns(UserWarning, match="any scatter") as told:
+        pareto.membership_probability(points, objectives, resamples=10)
+    text = str(told[0].message)
+    assert "which rows counted, both got right is not known" in text
+    assert "once, both: a single value or row" in text
