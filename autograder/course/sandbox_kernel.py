@@ -106,10 +106,6 @@ class ConfinedProvisioner(LocalProvisioner):
             shutil.rmtree(self._sockets.parent, ignore_errors=True)
 
 
-def _takes_too_much(pid: int) -> bool:
-    return linux.tree_memory(pid, LIMITS.memory) > LIMITS.memory
-
-
 def _size(folder: Path) -> int:
     total = 0
     for place, _, names in os.walk(folder):
