@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import resource
 import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from autograder import time_limits
@@ -56,7 +58,7 @@ def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
     try:
         process = _idle.pop()
     except IndexError:
-        process = ChildProcess(COMMAND, patience=0)
+        process = ChildProcess(COMMAND, errors=Path(os.devnull), patience=0)  # a hostile file could fill a log
     answer = _ask(process, data, limits)
     if answer is None:
         most = time_limits.cpu(CPU_SECONDS)
