@@ -78,7 +78,7 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
     """Return the total number of runs after which an interval excludes a limit, given its half-width after `n` runs.
 
     `distance` is the distance of the estimate from the limit. `power` is the probability that the returned number of
-    runs is enough, if the estimate is correct. An infinite half-width means that there is no interval yet: return 6.
+    runs is enough, if the estimate is correct. An infinite half-width means that there is no interval yet: 6 runs.
     The result is at least 6 and at most 10⁹.
     """
     from scipy.special import ndtri
