@@ -36,6 +36,9 @@ from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.verdict import Comparison, Gate
 from tinybench.support.reports.frontier_figure import plot_pareto_frontier
 
+# the library says so itself, in a warning
+pytestmark = pytest.mark.filterwarnings("ignore:.*a single value or row does not show any scatter")
+
 SAMPLES = {"one value": [0.0123], "three values": [0.0123, 0.0119, 0.0131], "six equal values": [0.0123] * 6}
 TAKEN = re.compile(r"\bBenchmarkResult\b|^Results$")
 RETURNED = re.compile(r"str|Table|Section|Figure|Picture|Comparison|Gate|Entry|(list|dict)\[.*(str|Section|Any).*")

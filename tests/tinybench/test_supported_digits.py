@@ -25,6 +25,9 @@ from tinybench.support.reports.sections import _pair_row
 from tinybench.tools.roofline.batch_sizes import Gain, gains_table
 from tinybench.tools.scaling.fitted_laws import Estimate
 
+# the library says so itself, in a warning
+pytestmark = pytest.mark.filterwarnings("ignore:.*a single value or row does not show any scatter")
+
 # Two numbers with fixed digits and a dash or "to" between them.
 FIXED = re.compile(r"\{[^{}]*:[^{}]*\.\d[fg%]\}[^{}]{0,4}(?:–| to )[^{}]{0,2}\{[^{}]*:[^{}]*\.\d[fg%]\}")
 # Ranges, not intervals: of sessions, of measurements, of what a reason names.
