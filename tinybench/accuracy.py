@@ -243,7 +243,7 @@ def measure_accuracy(
     threshold: float | None = None,
     confidence: float = 0.95,
 ) -> BenchmarkResult:
-    """Measure the fraction of rows that a classifier labels correctly. The result has one value for each dataset.
+    """Return the measured fraction of rows that a classifier labels correctly, one value for each dataset.
 
     The metadata holds the counts (see `counted_together`), the kind of ``outputs``, and the ``threshold``.
 

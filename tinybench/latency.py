@@ -253,7 +253,7 @@ def measure_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Measure the steady-state latency of one model, in s per call. The metadata describes the measurement.
+    """Return the steady-state latency of one model, in s per call. The metadata describes the measurement.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def measure_latencies(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> dict[str, BenchmarkResult]:
-    """Measure the latencies of several models, by name. Each round times all models once, in a new random order.
+    """Return the latencies of several models, by name. Each round times all models once, in a new random order.
 
     Parameters
     ----------
@@ -471,7 +471,7 @@ def measure_session_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Measure latency over a whole session, as the medians of short rounds that are spread over the session.
+    """Return the latency over a whole session, as the medians of short rounds that are spread over the session.
 
     Each median is a `hot_median`.
 
@@ -514,7 +514,7 @@ def measure_cold_start(
     steady_calls: int = 50,
     launch: Callable[[Mapping[str, Any]], Mapping[str, float]] = run_fresh,
 ) -> dict[str, BenchmarkResult]:
-    """Measure the time, in s, of each stage of a cold start in a new process.
+    """Return the measured time, in s, of each stage of a cold start in a new process.
 
     The result holds the stages ``import``, ``load``, ``first_call`` and ``steady``, by name.
 

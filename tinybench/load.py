@@ -160,7 +160,7 @@ def open_loop(
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LoadResult:
-    """Send requests at their intended starts, whether or not earlier ones were answered. Return the outcomes.
+    """Return the outcomes of requests sent at their intended starts, whether or not earlier ones were answered.
 
     Latencies count from the intended start, so that a request that starts late does not look fast.
 

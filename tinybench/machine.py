@@ -127,7 +127,7 @@ class MachineCheck:
 
 
 def machine_check(root: Path | str = "/", **how: Any) -> MachineCheck:
-    """Check a machine for conditions that limit or disturb measurements. Return the findings.
+    """Return the findings of a check for conditions that limit or disturb measurements on a machine.
 
     They include why each condition matters, and what to type.
 

@@ -118,3 +118,13 @@ def test_output_can_be_read_while_the_child_writes() -> None:
 def test_a_program_that_does_not_exist_leaves_nothing_open() -> None:
     with pytest.raises(FileNotFoundError):
         ChildProcess(["/no/such/program"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="process groups")
+def test_a_stranger_who_got_the_number_of_an_ended_child_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", SLEEP], stdout=subprocess.PIPE, start_new_session=True) as stranger:
+        with ChildProcess([sys.executable, "-c", ""]) as child:
+            child.process.wait()
+            monkeypatch.setattr(child.process, "pid", stranger.pid)
+        assert stranger.poll() is None
+        stranger.kill()

@@ -98,10 +98,10 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None, *,
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise ValueError(f"{source.name}: {error}; nothing was restored. Take a file that `save` wrote") from None
     content = {name: data for name, data in content.items() if not _holds(home / name, data)}
-    left_out = [] if programs else [name for name in content if _is_program(name)]
-    content = {name: data for name, data in content.items() if name not in left_out}
-    added = f"; programs, which were left out: {', '.join(left_out)} (restore(programs=True) takes them)"
-    added = added if left_out else ""
+    added = ""
+    if left_out := [] if programs else [name for name in content if _is_program(name)]:
+        content = {name: data for name, data in content.items() if name not in left_out}
+        added = f"; programs, which were left out: {', '.join(left_out)} (restore(programs=True) takes them)"
     if not content:
         return _said(f"all that {source.name} holds is here already{added}")
     replaced = [name for name in content if (home / name).is_file()]

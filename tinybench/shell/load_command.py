@@ -60,7 +60,8 @@ def run_load(
     sent requests too late.
     """
     _check(rate, seconds, users, timeout, connections, save)
-    due = times_due(scenario, rate, seconds, seed)
+    if users is None:
+        due = times_due(scenario, rate, seconds, seed)
     address = address_of(url)
     rows = None if data is None else load_data(data, 1)[1]
     bodies = sample_bodies(address, rows, seed, timeout)

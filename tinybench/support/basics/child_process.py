@@ -156,11 +156,15 @@ class ChildProcess:
     def kill(self) -> None:
         """Kill the child and every process that it started."""
         self.killed = True
-        with suppress(ProcessLookupError, PermissionError):  # the child has already ended
-            if sys.platform == "win32":
-                self.process.kill()
-            else:
-                os.killpg(self.process.pid, signal.SIGKILL)
+        if sys.platform == "win32":
+            self.process.kill()
+            return
+        from psutil import pid_exists
+
+        if self.process.returncode is not None and pid_exists(self.process.pid):
+            return  # the child has ended, with all that it started, and the system has given its number to a stranger
+        with suppress(ProcessLookupError, PermissionError):  # nothing of the child is left
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Close the pipes, wait for the child to end, and kill the processes of the child that still run."""
