@@ -95,7 +95,7 @@ def test_students_install_what_their_files_import(site: Path) -> None:
     for path in MODULES:
         cells = json.loads((site / path / f"{path}.ipynb").read_text(encoding="utf-8"))["cells"]
         code += "\n" + "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    names = re.findall(r"^\s*(?:from (\w+)[\w.]* import|import (\w+)(?:[\w.]*)(?: as \w+)?$)", code, re.M)
+    names = re.findall(r"^\s*(?:from (\w+)[\w.]* import|import (\w+)[\w.]*(?: as \w+)?(?:\s*[,;#].*)?$)", code, re.M)
     imported = {name for pair in names for name in pair if name} - set(sys.stdlib_module_names)
     assert {"numpy", "onnx"} <= imported
     with_jupyterlab = {"IPython", "jupyter_core", "nbformat", "traitlets"}

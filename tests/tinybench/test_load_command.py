@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -183,7 +184,7 @@ def test_stopped_by_the_user(target: str, how: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tinybench", "load", f"{target}/slow", how, "--seconds=60", f"--save={file}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        assert "answers" in process.stderr.readline()  # it has begun
+        assert re.fullmatch(r"tinybench: \d+ of 60 s, \d+ answers?\n", process.stderr.readline())  # it has begun
         begun = asked(f"{target}/slow/count")
         while asked(f"{target}/slow/count") < begun + 50:
             time.sleep(0.02)

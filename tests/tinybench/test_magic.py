@@ -232,6 +232,8 @@ def test_progress_is_shown_on_what_lasts(stream: type[io.StringIO]) -> None:
     assert "warming up" in text
     assert "of 30 s" in text
     assert "10 rounds" in text
+    if stream is Terminal:
+        assert "\n" not in text, "one line, rewritten in place"
     if stream is io.StringIO:
         assert text.splitlines()[0] == "tinybench: 0 of 30 s, warming up"
         assert text.splitlines()[1:] == [f"tinybench: {3 * i} of 30 s, {i} rounds" for i in (2, 4, 6, 8, 10)]
