@@ -295,8 +295,8 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values, as
-        in RFC 3393; None for one value) in the unit of the result; ``intervals``: the order-statistic interval of each
+        ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values;
+        None for one value) in the unit of the result; ``intervals``: the order-statistic interval of each
         percentile for which there are enough measurements, unless both ends are equal; ``reasons``: for each of the
         numbers without an interval, why it has none.
     """

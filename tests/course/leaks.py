@@ -45,8 +45,9 @@ class Secrets:
         self.bodies: dict[str, str] = {}
         self.codes: dict[Names, str] = {}
         self.begin: dict[str, list[str]] = {}  # the names of bodies by their first statement
-        # by suffix and digest: students get most files more than once
-        self.read: dict[tuple[str, bytes], list[str]] = {}
+        # students get most files and most cells more than once
+        self.read: dict[tuple[str, bytes], list[str]] = {}  # by suffix and digest
+        self.strings: dict[str, set[str]] = {}
         for path in course_notebooks(root):
             for cell in cells_of(read_notebook(path)):
                 name = f"{path.stem}/{cell.id}"
@@ -100,8 +101,9 @@ class Secrets:
             yield from self.in_source(text)
         if path.suffix in (".ipynb", ".json"):
             for string in _strings(json.loads(text)):
-                yield from self.in_text(string)
-                yield from self.in_source(string)
+                if string not in self.strings:
+                    self.strings[string] = {*self.in_text(string), *self.in_source(string)}
+                yield from self.strings[string]
 
     def in_text(self, text: str) -> Iterator[str]:
         """Yield what stands in a text, whatever its white space."""

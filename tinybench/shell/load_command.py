@@ -60,8 +60,6 @@ def run_load(
     sent requests too late.
     """
     _check(rate, seconds, users, timeout, connections, save)
-    if users is None:
-        due = times_due(scenario, rate, seconds, seed)
     address = address_of(url)
     rows = None if data is None else load_data(data, 1)[1]
     bodies = sample_bodies(address, rows, seed, timeout)
@@ -69,8 +67,8 @@ def run_load(
     notes = machine_notes()  # before the test, whose own load is not a disturbance
     with stopping_on_term():
         if users is None:
-            check_rate(rate, address, bodies, timeout)
-            run = _open(address, bodies, due, connections, timeout)
+            check_rate(rate, address, bodies, timeout)  # first: the times of an impossible rate fill the memory
+            run = _open(address, bodies, times_due(scenario, rate, seconds, seed), connections, timeout)
         else:
             run = _closed(address, bodies, users, think, seconds, timeout)
     result, outcomes, problem = run
