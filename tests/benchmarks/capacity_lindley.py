@@ -12,17 +12,15 @@ requests does not count.
 
 from __future__ import annotations
 
-from argparse import Namespace
-from pathlib import Path
 from statistics import fmean, median
 
 import numpy as np
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from tests.benchmarks.capacity_servers import ALONE, ended, measure, stepping, steps_for, traced, two_users, warm
 from tests.benchmarks.formats import grouped, lines
-from tests.benchmarks.harness import Case, Part, Record, Records, Trial
+from tests.benchmarks.harness import Part, Record, Records, Trial
+from tests.benchmarks.serving import ALONE, beforehand, came, measure, occupied, stepping, steps_for
 from tinybench.load import arrivals, mg1, simulate_queue
 
 SERVICE, CYCLE, SEED = 0.005, 500, 14
@@ -46,103 +44,72 @@ def work(kind: str, number: int) -> np.ndarray:
     return np.asarray(SERVICE * np.clip(-np.log1p(-place), 0.1, 5))
 
 
-def beforehand(model: Path, rows: np.ndarray, seconds: float) -> np.ndarray:
-    """Return how long each row of the cycle occupies the server, by two users of whom one always waits: medians."""
-    with traced(model, *ALONE) as (server, trace):
-        warm(server, rows[0])
-        two_users(server, rows, seconds)
-        run = ended(server, trace)
-    (_, found), which = run.occupied(), run.number % len(rows)
-    seen = np.unique(which)
-    if len(seen) < len(rows):
-        raise ValueError(f"two users went through {len(seen)} of {len(rows)} rows in {seconds:g} s")
-    return np.array([np.median(found[which == row]) for row in range(len(rows))])
-
-
-def cases(options: Namespace) -> list[Case]:
-    """Return each kind of work at each utilisation."""
-    kinds = {"all alike": (0.5,)} if options.short else KINDS
-    return [(kind, rho) for kind, rhos in kinds.items() for rho in rhos]
-
-
 def measured(trial: Trial) -> Record:
     """Return real and predicted mean waits of a kind of work at one utilisation, in seconds."""
     kind, rho = trial.case
     seconds, cycle, idle = (2.0, 50, 50) if trial.short else (20.0, CYCLE, 300)
     model = stepping(trial.folder)
     idlers, _ = measure(model, steps_for(model, [SERVICE]), np.arange(idle) * 4 * SERVICE, *ALONE)
-    front, rows = idlers.waits.mean(), steps_for(model, work(kind, cycle))
+    front, rows = (idlers.started - idlers.received).mean(), steps_for(model, work(kind, cycle))
     before = beforehand(model, rows, 1.5 * cycle * SERVICE + 0.5)
     due = arrivals(rho / before.mean(), seconds, seed=round(1000 * rho))
     run, _ = measure(model, rows, due, *ALONE)
-    own, rate, replayed = run.occupied()[1], len(due) / due[-1], before[run.number % len(rows)]
-    waits = run.waits[len(due) // 10 :]
+    own, rate, replayed = occupied(run)[1], len(due) / due[-1], before[run.request_id.astype(int) % len(rows)]
+    waits = (run.started - run.received)[len(due) // 10 :]
     means = [part.mean() for part in np.array_split(waits, BATCHES)]
     services = {"written": run.finished - run.started, "own": own, "before": replayed}
-    try:
-        formula = float(front + mg1(rate, own.mean(), own.var() / own.mean() ** 2))
-    except ValueError:  # more came than it can serve: the formula has no mean
-        formula = None
-    predicted = {
-        way: float(front + simulate_queue(run.came, service)[len(due) // 10 :].mean())
-        for way, service in services.items()
+    predicted = {way: front + simulate_queue(came(run), each)[len(due) // 10 :].mean() for way, each in services.items()}
+    if rate * own.mean() < 1:  # else more came than it can serve: the formula has no mean
+        predicted["formula"] = front + mg1(rate, own.mean(), own.var() / own.mean() ** 2)
+    numbers = {
+        "front": front,
+        "service": before.mean(),
+        "squared": np.mean(before**2),
+        "busy": own.sum() / (run.finished[-1] - run.received[0]),
+        "real": waits.mean(),
+        "error": 2.09 * np.std(means, ddof=1) / np.sqrt(BATCHES),  # Student's t with 19 degrees of freedom
+        "slower": own.mean() / replayed.mean() - 1,
+        "correlation": np.corrcoef(own[1:], own[:-1])[0, 1],
     }
-    return {
-        "kind": kind,
-        "rho": rho,
-        "front": float(front),
-        "service": float(before.mean()),
-        "squared": float(np.mean(before**2)),
-        "requests": len(due),
-        "busy": float(own.sum() / (run.finished[-1] - run.received[0])),
-        "real": float(waits.mean()),
-        "error": float(2.09 * np.std(means, ddof=1) / np.sqrt(BATCHES)),  # Student's t with 19 degrees of freedom
-        **predicted,
-        "formula": formula,
-        "slower": float(own.mean() / replayed.mean() - 1),
-        "correlation": float(np.corrcoef(own[1:], own[:-1])[0, 1]),
-    }
+    return {"requests": len(due), **{name: float(value) for name, value in (numbers | predicted).items()}}
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether what the issue asks is met."""
     points = [at for at in found if at["rho"] <= UP_TO]
+    same = [at for at in points if abs(at["slower"]) <= SAME]
+
+    def followed(way: str, points: Records) -> bool:
+        return all(abs(at[way] / at["real"] - 1) <= FOLLOWED for at in points)
+
     return {
-        f"Lindley on the run's own service times within {FOLLOWED:.0%} of the real mean wait, up to ρ = {UP_TO:g}": all(
-            abs(at["own"] / at["real"] - 1) <= FOLLOWED for at in points
+        f"Lindley on the run's own service times within {FOLLOWED:.0%} of the real mean wait, up to ρ = {UP_TO:g}": (
+            followed("own", points)
         ),
-        f"on those beforehand too, where the service was the same in the run to {SAME:.0%}": all(
-            abs(at["before"] / at["real"] - 1) <= FOLLOWED for at in points if abs(at["slower"]) <= SAME
-        ),
+        f"on those beforehand too, where the service was the same in the run to {SAME:.0%}": followed("before", same),
     }
 
 
 def told(at: Record, way: str) -> str:
     """Return a prediction with how far it is off."""
-    if at[way] is None:
-        return "none: overloaded"
-    return f"{1e3 * at[way]:.2f} ({at[way] / at['real'] - 1:+.0%})"
+    return f"{1e3 * at[way]:.2f} ({at[way] / at['real'] - 1:+.0%})" if way in at else "none: overloaded"
 
 
 def page(found: Records) -> list[str]:
-    head = (
-        "ρ asked | really busy | requests | mean wait, real (ms) | own, until written | own, until the next can start | "
-        "measured beforehand | Pollaczek–Khinchine | service in the run | its autocorrelation"
-    )
-    row = (
-        "{rho:g} | {busy:.0%} | {requests} | {real:1e3×.2f} ± {error:1e3×.2f} | {written} | {own} | {before} | {formula} | "
-        "{slower:+.1%} | {correlation:.2f}"
-    )
-    parts = []
+    parts, ways = [], ("written", "own", "before", "formula")
     for (kind,), points in grouped(found, "kind").items():
         service, front = fmean(at["service"] for at in points), median(at["front"] for at in points)
         cv2 = fmean(at["squared"] for at in points) / service**2 - 1
-        ways = ("written", "own", "before", "formula")
         parts += [
             f"### Work: {kind}",
             f"Service beforehand {1e3 * service:.2f} ms, squared coefficient of variation {cv2:.2f}; "
             f"front {1e3 * front:.2f} ms.",
-            lines(({**at, **{way: told(at, way) for way in ways}} for at in points), head, row),
+            lines(
+                ({**at, **{way: told(at, way) for way in ways}} for at in points),
+                "ρ asked | really busy | requests | mean wait, real (ms) | own, until written | own, until the next can "
+                "start | measured beforehand | Pollaczek–Khinchine | service in the run | its autocorrelation",
+                "{rho:g} | {busy:.0%} | {requests} | {real:1e3×.2f} ± {error:1e3×.2f} | {written} | {own} | {before} | "
+                "{formula} | {slower:+.1%} | {correlation:.2f}",
+            ),
         ]
     return [
         *parts,
@@ -153,4 +120,12 @@ def page(found: Records) -> list[str]:
     ]
 
 
-PART = Part("Waits at one server", measured, page, goals, cases)
+PART = Part(
+    "Waits at one server",
+    measured,
+    page,
+    goals,
+    [(kind, rho) for kind, rhos in KINDS.items() for rho in rhos],
+    short=[("all alike", 0.5)],
+    fields=("kind", "rho"),
+)

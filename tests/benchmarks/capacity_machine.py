@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,22 +10,23 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tests.benchmarks import capacity_servers as servers
+from tests.benchmarks import serving
 from tests.benchmarks.formats import lines
-from tests.benchmarks.harness import Case, Part, Records, Trial
+from tests.benchmarks.harness import Part, Records, Trial
 from tests.tinybench.servers import Served, served
 from tinybench.load import arrivals
 
 CACHE, WEIGHTS = "computes in its cache", "reads 50 MB of weights"
 PAIRS = [(CACHE, CACHE), (WEIGHTS, WEIGHTS), (CACHE, WEIGHTS)]
+ROW = np.full(32, 0.5)  # for the model of 50 MB
 
 
 def memory(folder: Path, workers: int) -> dict[str, float]:
     """Return what so many workers with one model hold, in bytes."""
-    model = servers.layered(folder)
+    model = serving.layered(folder)
     with served(model, "--workers", str(workers), "--max-batch", "1") as server:
         for _ in range(workers):
-            servers.warm(server, np.full(32, 0.5))
+            serving.warm(server, ROW)
         own = [process.memory_full_info() for process in server.workers()]
         front = psutil.Process(server.process.pid).memory_full_info()
     mean = {name: sum(getattr(m, name) for m in own) / workers for name in ("rss", "pss", "uss")}
@@ -34,35 +34,31 @@ def memory(folder: Path, workers: int) -> dict[str, float]:
     return {"workers": workers, **mean, "front": front.uss, "all": together, "file": model.stat().st_size}
 
 
-def load(server: Served, row: np.ndarray, rate: float, seconds: float) -> dict[str, float]:
-    """Return the percentiles at a rate."""
-    result = servers.settled(servers.send(server.url, row, arrivals(rate, seconds, seed=1)))
-    return {f"p{q}": float(np.percentile(result.latencies, q)) for q in (50, 99)}
+def percentiles(server: Served, row: np.ndarray, rate: float, seconds: float) -> list[float]:
+    """Return p50 and p99 at a rate."""
+    result = serving.settled(serving.send(server.url, row, arrivals(rate, seconds, seed=1)))
+    found: list[float] = np.percentile(result.latencies, (50, 99)).tolist()
+    return found
 
 
 def neighbours(folder: Path, names: tuple[str, str], seconds: float) -> Records:
     """Return of two models what each can do alone and beside the other, and its percentiles at half of that."""
-    steps = servers.stepping(folder)
-    subjects = {
-        CACHE: (steps, servers.steps_for(steps, [0.005])),
-        WEIGHTS: (servers.layered(folder), np.full((1, 32), 0.5)),
-    }
+    steps = serving.stepping(folder)
+    subjects = {CACHE: (steps, serving.steps_for(steps, [0.005])), WEIGHTS: (serving.layered(folder), ROW[None])}
     with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
+        models, rows = zip(*(subjects[name] for name in names), strict=True)
+        servers = [stack.enter_context(served(model, *serving.ALONE, *serving.PATIENT)) for model in models]
+        for server, row in zip(servers, rows, strict=True):
+            serving.warm(server, row[0])
 
-        def start(name: str) -> tuple[Served, np.ndarray]:
-            model, row = subjects[name]
-            server = stack.enter_context(served(model, *servers.ALONE, *servers.PATIENT))
-            servers.warm(server, row[0])
-            return server, row
+        def rate(server: Served, row: np.ndarray) -> float:
+            return serving.two_users(server, row, seconds / 4).throughput
 
-        def rate(one: tuple[Served, np.ndarray]) -> float:
-            return servers.two_users(*one, seconds / 4).throughput
-
-        both = [start(name) for name in names]
-        most = [rate(one) for one in both]
-        together = list(pool.map(rate, both))
-        alone = [load(*one, half / 2, seconds) for one, half in zip(both, most, strict=True)]
-        beside = list(pool.map(lambda one, half: load(*one, half / 2, seconds), both, most))
+        most = list(map(rate, servers, rows))
+        together = list(pool.map(rate, servers, rows))
+        half, times = [each / 2 for each in most], [seconds] * 2
+        alone = list(map(percentiles, servers, rows, half, times))
+        beside = list(pool.map(percentiles, servers, rows, half, times))
     return [
         {
             "model": names[i],
@@ -70,27 +66,20 @@ def neighbours(folder: Path, names: tuple[str, str], seconds: float) -> Records:
             "most": most[i],
             "together": together[i],
             "change": together[i] / most[i] - 1,
-            **{f"{q} alone": value for q, value in alone[i].items()},
-            **{f"{q} beside": value for q, value in beside[i].items()},
+            **dict(zip(("p50 alone", "p99 alone"), alone[i], strict=True)),
+            **dict(zip(("p50 beside", "p99 beside"), beside[i], strict=True)),
         }
         for i in range(len(set(names)))
     ]
 
 
-def cases(options: Namespace) -> list[Case]:
-    """Return numbers of workers, and pairs of models."""
-    return [(2,), PAIRS[2]] if options.short else [(1,), (2,), (4,), (8,), *PAIRS]
-
-
 def measured(trial: Trial) -> Any:
-    """Measure the memory of workers, or two models."""
     if len(trial.case) == 1:
         return memory(trial.folder, *trial.case)
     return neighbours(trial.folder, trial.case, 1.5 if trial.short else 12.0)
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether workers share less than a model: each has weights of its own."""
     held = [row for row in found if "workers" in row]
     return {"each worker has the weights of its model for itself": all(row["uss"] > row["file"] for row in held)}
 
@@ -98,7 +87,7 @@ def goals(found: Records) -> dict[str, bool]:
 def page(found: Records) -> list[str]:
     held = [{**row, "shared": row["rss"] - row["uss"]} for row in found if "workers" in row]
     return [
-        f"Memory of workers with one model of {held[0]['file'] / 1e6:.0f} MB, after {servers.WARM} requests each:",
+        f"Memory of workers with one model of {held[0]['file'] / 1e6:.0f} MB, after {serving.WARM} requests each:",
         lines(
             held,
             "workers | RSS a worker (MB) | PSS a worker (MB) | USS a worker (MB) | shared of it (MB) | "
@@ -117,4 +106,5 @@ def page(found: Records) -> list[str]:
     ]
 
 
-PART = Part("Memory and neighbours", measured, page, goals, cases)
+CASES = [(1,), (2,), (4,), (8,), *PAIRS]
+PART = Part("Memory and neighbours", measured, page, goals, CASES, short=[(2,), PAIRS[2]])

@@ -11,7 +11,6 @@ could not be checked here.
 from __future__ import annotations
 
 import subprocess
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -19,36 +18,41 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from tests.benchmarks.capacity_lindley import beforehand
-from tests.benchmarks.capacity_servers import ALONE, ended, p99, send, stepping, steps_for, traced, warm
+from tests.benchmarks import serving
 from tests.benchmarks.formats import lines
-from tests.benchmarks.harness import Case, Part, Record, Records, Trial
+from tests.benchmarks.harness import Part, Record, Records, Trial
+from tests.benchmarks.serving import p99, stepping
 from tests.leaderboard.boards import answers, free_port, wait_until
 from tests.needs import HAPROXY
-from tinybench.load import LoadResult, arrivals, cost_per_million, instances_needed, rule_of_thumb, simulate_queue
+from tinybench.load import arrivals, cost_per_million, instances_needed, rule_of_thumb, simulate_queue
 
 SERVICE, HOURLY = 0.012, 0.05  # s; what an instance costs an hour, in dollars
 PEAKS = ((25.0, 0.04), (40.0, 0.08), (50.0, 0.05))  # requests a second, and the bound of p99 in seconds
 FOLLOWED = 0.15
 SECONDS, REPEATS = 6.0, 5  # of a run, and how many runs
 WAYS = {"one queue": "maxconn 1", "a queue each": ""}
+CONFIG = """defaults
+  mode http
+  timeout connect 5s
+  timeout client 90s
+  timeout server 90s
+  timeout queue 90s
+listen peak
+  bind 127.0.0.1:{port}
+  balance leastconn
+{servers}
+"""
 
 
 @contextmanager
 def balanced(folder: Path, ports: Sequence[int], more: str) -> Iterator[str]:
     """Run haproxy in front of some instances, and give its address."""
     port, config = free_port(), folder / "haproxy.cfg"
-    backends = "\n".join(f"  server s{i} 127.0.0.1:{one} {more}" for i, one in enumerate(ports))
-    text = (
-        "global\n  maxconn 2000\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 90s\n  timeout server 90s\n"
-        f"  timeout queue 90s\nfrontend peak\n  bind 127.0.0.1:{port}\n  default_backend all\n"
-        f"backend all\n  balance leastconn\n{backends}\n"
-    )
-    config.write_text(text, encoding="utf-8")
+    servers = "\n".join(f"  server s{i} 127.0.0.1:{one} {more}" for i, one in enumerate(ports))
+    config.write_text(CONFIG.format(port=port, servers=servers))
     with subprocess.Popen([str(HAPROXY), "-db", "-f", str(config)], stderr=subprocess.DEVNULL) as process:
         try:
             wait_until(lambda: answers(f"http://127.0.0.1:{port}/health"))
@@ -60,69 +64,51 @@ def balanced(folder: Path, ports: Sequence[int], more: str) -> Iterator[str]:
 def peak(folder: Path, rows: np.ndarray, instances: int, way: str, rate: float, seconds: float, repeats: int) -> Record:
     """Return the p99 of open loops at the peak before so many instances; and what it is by the service times they had."""
     with ExitStack() as stack:
-        servers = [stack.enter_context(traced(stepping(folder), *ALONE)) for _ in range(instances)]
+        servers = [stack.enter_context(serving.traced(stepping(folder), *serving.ALONE)) for _ in range(instances)]
         for server, _ in servers:
-            warm(server, rows[0])
-        ports = [urlsplit(server.url).port or 80 for server, _ in servers]
-        url = stack.enter_context(balanced(folder, ports, WAYS[way]))
-        results = [send(url, rows, arrivals(rate, seconds, seed=number)) for number in range(repeats)]
-        runs = [ended(*each) for each in servers]
-    starts = np.concatenate([run.started for run in runs])
-    services = np.concatenate([run.occupied()[1] for run in runs])[np.argsort(starts)]
+            serving.warm(server, rows[0])
+        url = stack.enter_context(balanced(folder, [server.address[1] for server, _ in servers], WAYS[way]))
+        results = [serving.send(url, rows, arrivals(rate, seconds, seed=number)) for number in range(repeats)]
+        runs = [serving.ended(*each) for each in servers]
+    services = np.concatenate([serving.occupied(run)[1] for run in runs])
+    services = services[np.argsort(np.concatenate([run.started for run in runs]))]
     ends, replayed = np.cumsum([len(result.ok) for result in results]), []
     for result, work in zip(results, np.split(services, ends[:-1]), strict=True):
         done = result.intended + simulate_queue(result.intended, work, instances) + work
-        replayed.append(p99(LoadResult(result.intended, result.intended, done, result.ok, result.seconds)))
-    return {
-        "p99": [p99(result) for result in results],
-        "replayed": replayed,
-        "slower": float(services.mean()),
-        "failed": sum(int(np.sum(~result.ok)) for result in results),
-    }
+        replayed.append(p99(serving.simulated(result.intended, done, result.seconds)))
+    failed = sum(int(np.sum(~result.ok)) for result in results)
+    return {"p99": list(map(p99, results)), "replayed": replayed, "really": float(services.mean()), "failed": failed}
 
 
 def foretold(services: np.ndarray, instances: int, rate: float) -> float:
-    """Return the p99 of as many requests as `instances_needed` replays; infinite where more come than can be served."""
-    if rate * services.mean() >= instances:
-        return float("inf")
-    rng = np.random.default_rng(0)
-    times = np.sort(rng.uniform(0, 20_000 / rate, 20_000))
-    work = rng.choice(services, len(times))
+    """Return the p99 of as many requests as `instances_needed` replays."""
+    times = arrivals(rate, 20_000 / rate, seed=0)
+    work = np.random.default_rng(0).choice(services, len(times))
     return float(np.quantile(simulate_queue(times, work, instances) + work, 0.99))
 
 
 @cache
 def instance(folder: Path, cycle: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a cycle of requests and how long each occupies an instance."""
-    rows = steps_for(stepping(folder), SERVICE * np.random.default_rng(16).gamma(8, 1 / 8, cycle))
-    seconds = 5 * cycle * SERVICE + 1  # a few times each: neighbours' bursts fall out
-    return rows, beforehand(stepping(folder), rows, seconds)
-
-
-def cases(options: Namespace) -> list[Case]:
-    """Return each peak with how many instances fewer than planned, and how they queue."""
-    if options.short:
-        return [(*PEAKS[1], 0, "one queue")]
-    return [(rate, bound, *how) for (rate, bound), *how in product(PEAKS, (1, 0), WAYS)]
+    """Return a cycle of requests and how long each occupies an instance, of a few times: neighbours' bursts fall out."""
+    rows = serving.steps_for(stepping(folder), SERVICE * np.random.default_rng(16).gamma(8, 1 / 8, cycle))
+    return rows, serving.beforehand(stepping(folder), rows, 5 * cycle * SERVICE + 1)
 
 
 def measured(trial: Trial) -> Any:
     """Plan for a peak, and check the plan or one instance fewer; a single one has one queue."""
-    rate, bound, fewer, way = trial.case
+    (rate, bound), fewer, way = trial.case
     rows, services = instance(trial.folder, 30 if trial.short else 100)
     mean, needed = float(services.mean()), instances_needed(rate, services, bound)
     instances = needed - fewer
     if instances < 1 or (instances == 1 and way != "one queue"):
         return []
-    seconds, repeats = (2.0, 1) if trial.short else (SECONDS, REPEATS)
-    run = peak(trial.folder, rows, instances, way, rate, seconds, repeats)
-    about = {"rate": rate, "bound": bound, "instances": instances, "way": way, "needed": needed, "service": mean}
+    run = peak(trial.folder, rows, instances, way, rate, *((2.0, 1) if trial.short else (SECONDS, REPEATS)))
+    about = {"rate": rate, "bound": bound, "instances": instances, "needed": needed, "service": mean}
     about |= {"thumb": rule_of_thumb(rate, mean), "foretold": foretold(services, instances, rate)}
-    return {**about, **run, "cv2": float(services.var() / mean**2), "slower": run["slower"] / mean - 1}
+    return {**about, **run, "cv2": float(services.var() / mean**2), "slower": run["really"] / mean - 1}
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether the plans hold, and are not too large."""
     runs = [run for run in found if run["way"] == "one queue"]
     off = [abs(a / b - 1) for run in runs for a, b in zip(run["replayed"], run["p99"], strict=True)]
     return {
@@ -132,25 +118,26 @@ def goals(found: Records) -> dict[str, bool]:
         "with one fewer it does not": all(
             median(run["p99"]) > run["bound"] for run in runs if run["instances"] < run["needed"]
         ),
-        f"the run's own service times give the real p99 within {FOLLOWED:.0%} (median over the runs)": median(off)
-        <= FOLLOWED,
+        f"the run's own service times give the real p99 within {FOLLOWED:.0%} (median over the runs)": (
+            median(off) <= FOLLOWED
+        ),
         "no request fails": all(run["failed"] == 0 for run in runs),
     }
 
 
 def row_of(run: Record) -> Record:
     """Return a run as it stands in the table; plans are for one queue."""
-    planned, n = run["way"] == "one queue", run["instances"]
+    n, planned = run["instances"], {} if run["way"] == "one queue" else {"foretold": None, "replayed": None}
     return {
         **run,
         "with": f"{n}, {run['way']}" if n > 1 else "1",
         "busy": run["rate"] * run["service"] / n,
-        "foretold": run["foretold"] if planned else None,
-        "replayed": median(run["replayed"]) if planned else None,
+        "replayed": median(run["replayed"]),
         "middle": median(run["p99"]),
         "all": ", ".join(f"{1e3 * one:.0f}" for one in sorted(run["p99"])),
         "kept": f"{sum(one <= run['bound'] for one in run['p99'])} of {len(run['p99'])}",
         "cost": cost_per_million(n * HOURLY, run["rate"]),
+        **planned,
     }
 
 
@@ -170,4 +157,6 @@ def page(found: Records) -> list[str]:
     ]
 
 
-PART = Part("Instances for a peak", measured, page, goals, cases)
+CASES = list(product(PEAKS, (1, 0), WAYS))
+SHORT = [(PEAKS[1], 0, "one queue")]
+PART = Part("Instances for a peak", measured, page, goals, CASES, short=SHORT, fields=("peak", "fewer", "way"))

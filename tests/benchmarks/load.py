@@ -21,68 +21,50 @@ source, after Tene's HdrHistogram). Needs Debian's wrk and hey.
 from __future__ import annotations
 
 import tempfile
-from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
 from tests.benchmarks.formats import bullets, grouped, ranged, table
-from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Case, Part, Trial
+from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Case, Part, Record, Records, Trial
 from tests.benchmarks.load_peers import LOOPS, OURS, TOOLS
+from tests.benchmarks.serving import layered, read_trace
 from tests.tinybench.servers import served
 from tinybench.load import LoadResult, simulate_queue
-from tinybench.support.basics.layer_networks import initial_layers, save_layers
 
 STALL, BRIEF_STALL = (1.0, 10.0), (0.2, 2.0)  # s in every s; a run lasts two periods
 REPLAYS = 30  # as many runs of other users
 TOLERANCE = 0.05
-Record = dict[str, Any]
+CASES: list[Case] = [(tool, *how) for how in ((100.0, STALL), (500.0, STALL), (100.0, None)) for tool in TOOLS]
+CASES += [(OURS, 500.0, None), *((OURS, rate, stall) for rate in (1000.0, 2000.0) for stall in (STALL, None))]
+
+p99 = partial(np.quantile, q=0.99, method="inverted_cdf")
 
 
-@dataclass
-class Trace:
-    """What the server wrote: the times of all requests, sorted by the end."""
-
-    names: list[str]
-    received: np.ndarray
-    finished: np.ndarray
-
-    @classmethod
-    def read(cls, file: Path) -> Trace:
-        rows = sorted((line.split(",") for line in file.read_text().splitlines()[1:]), key=lambda row: float(row[3]))
-        return cls([row[0] for row in rows], *(np.array([float(row[i]) for row in rows]) for i in (1, 3)))
-
-    def services(self, stall: Sequence[float] | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the service times without stalls, and when the stalls ended."""
-        begun = np.maximum(self.received, np.concatenate([[-np.inf], self.finished[:-1]]))
-        service = self.finished - begun
-        stalled = service > (stall[0] / 2 if stall else np.inf)
-        return service[~stalled], self.finished[stalled]
+def services_of(trace: np.recarray, stall: Sequence[float] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the service times without stalls, and when the stalls ended."""
+    trace = trace[np.argsort(trace.finished)]
+    service = trace.finished - np.maximum(trace.received, np.append(-np.inf, trace.finished[:-1]))
+    stalled = service > (stall[0] / 2 if stall else np.inf)
+    return service[~stalled], trace.finished[stalled]
 
 
-def p99(latencies: Sequence[float] | np.ndarray) -> float:
-    return float(np.quantile(latencies, 0.99, method="inverted_cdf"))
-
-
-def joined(trace: Trace, rows: LoadResult) -> float:
+def joined(trace: np.recarray, rows: LoadResult) -> float:
     """Return the p99 from the intended start until the server had answered."""
-    began, found = rows.metadata["began"], {}
-    for name, received, finished in zip(trace.names, trace.received, trace.finished, strict=True):
-        if received >= began:  # before that the generator tried how fast it is
-            found[name] = finished - began
-    return p99([found[str(number)] - intended for number, intended in enumerate(rows.intended)])
+    sent = trace[trace.received >= rows.metadata["began"]]  # before that the generator tried how fast it is
+    intended = rows.metadata["began"] + rows.intended[sent.request_id.astype(int)]
+    assert len(sent) == len(rows.intended)
+    return float(p99(sent.finished - intended))
 
 
 def replayed(
-    trace: Trace, rate: float, seconds: float, stall: Sequence[float] | None, rng: np.random.Generator
+    trace: np.recarray, rate: float, seconds: float, stall: Sequence[float] | None, rng: np.random.Generator
 ) -> float:
     """Return the p99 of users who arrive at this rate, whatever the server does: the median of some runs."""
-    services, ends = trace.services(stall)
+    services, ends = services_of(trace, stall)
     length, starts, found = 0.0, np.array([]), []
     if stall:
         length, period = stall
@@ -91,26 +73,11 @@ def replayed(
     for _ in range(REPLAYS):
         times = np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds)))
         work = np.roll(np.resize(services, len(times)), rng.integers(len(services)))  # neighbours stay neighbours
-        order = np.argsort(np.concatenate([times, starts]), kind="stable")
-        jobs = np.concatenate([work, np.full(len(starts), length)])[order]
-        waits = simulate_queue(np.concatenate([times, starts])[order], jobs)
+        order = np.argsort(np.append(times, starts), kind="stable")
+        jobs = np.append(work, np.full(len(starts), length))[order]
+        waits = simulate_queue(np.append(times, starts)[order], jobs)
         found.append(p99((waits + jobs)[order < len(times)]))
-    return median(found)
-
-
-@cache
-def classifier(folder: Path) -> Path:
-    """Write a small classifier as ONNX, small so that two cores hold server and generator at 2,000 requests a second."""
-    return save_layers(initial_layers((4, 3), 0), folder / "classifier.onnx")
-
-
-def cases(options: Namespace) -> list[Case]:
-    """Return tools with the rate that is asked for, and the stall."""
-    if options.short:
-        return [(tool, 200.0, BRIEF_STALL) for tool in TOOLS]
-    plan: list[Case] = [(tool, *how) for how in ((100.0, STALL), (500.0, STALL), (100.0, None)) for tool in TOOLS]
-    more = [(OURS, rate, stall) for rate in (500.0, 1000.0, 2000.0) for stall in (STALL, None)]
-    return plan + [case for case in more if case not in plan]
+    return float(median(found))
 
 
 def measured(trial: Trial) -> Record:
@@ -121,74 +88,63 @@ def measured(trial: Trial) -> Record:
     options += ["--stall", f"{stall[0]:g}s/{stall[1]:g}s"] if stall else []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with served(classifier(trial.folder), *options, "--trace", str(folder / "trace")) as server:
+        with served(layered(trial.folder, 4, 3), *options, "--trace", str(folder / "trace")) as server:
             found = TOOLS[tool](server.url, rate, seconds, folder)
-        trace = Trace.read(folder / "trace")
+        trace = read_trace(folder / "trace")
     if found.rows is not None:
         truth = joined(trace, found.rows)
     else:
         truth = replayed(trace, found.rate, seconds, stall, np.random.default_rng(trial.round))
-    about = {"tool": tool, "asked": rate, "stalled": stall is not None, "rate": found.rate}
-    return {
-        **about,
-        "reported": found.p99,
-        "truth": truth,
-        "own": p99(trace.finished - trace.received),
-        "why": found.why,
-    }
+    about = {"stalled": stall is not None, "rate": found.rate, "reported": found.p99, "why": found.why}
+    return {**about, "truth": truth, "own": float(p99(trace.finished - trace.received))}
 
 
-def row(records: Sequence[Record]) -> dict[str, str]:
+def row(tool: str, asked: float, stalled: bool, records: Records) -> dict[str, str]:
     """Return what a tool reported at a rate, beside the truth."""
-    told, first = [each for each in records if each["reported"]], records[0]
-    reported, own, truth = (
-        ranged([1e3 * each[key] for each in of], "{:.3g}")
-        for key, of in (("reported", told), ("own", records), ("truth", records))
-    )
+    told = [each for each in records if each["reported"]]
+
+    def milliseconds(key: str, records: Records) -> str:
+        return ranged([1e3 * each[key] for each in records], "{:.3g}")
+
     off = [1e6 * (each["reported"] - each["truth"]) for each in told]
     return {
-        "asked": f"{first['asked']:g}/s",
-        "tool": first["tool"],
-        "loop": LOOPS[first["tool"]],
+        "asked": f"{asked:g}/s",
+        "tool": tool,
+        "loop": LOOPS[tool],
         "sent": f"{median(each['rate'] for each in records):.4g}/s",
-        "p99 reported, ms": reported,
-        "its requests by the server, ms": own,
-        "true p99, ms": truth,
+        "p99 reported, ms": milliseconds("reported", told),
+        "its requests by the server, ms": milliseconds("own", records),
+        "true p99, ms": milliseconds("truth", records),
         "error": ranged([each["reported"] / each["truth"] - 1 for each in told], "{:+.1%}"),
-        **({} if first["stalled"] else {"error, µs": f"{median(off):+.0f}" if off else "–"}),
+        **({} if stalled else {"error, µs": f"{median(off):+.0f}" if off else "–"}),
         "refused": f"{len(records) - len(told)} of {len(records)}",
     }
 
 
-def goals(found: Sequence[Record]) -> dict[str, bool]:
+def goals(found: Records) -> dict[str, bool]:
     """Return whether `tinybench load` reports the true p99, wherever it reports one."""
-    met = {}
-    for (tool, rate, stalled), records in grouped(found, "tool", "asked", "stalled").items():
-        errors = [abs(each["reported"] / each["truth"] - 1) for each in records if each["reported"]]
-        if tool == OURS and errors:
-            each = f"{median(errors):.2%} in the median of {len(errors)} runs, {max(errors):.2%} in the worst"
-            what = f"{OURS} at {rate:g}/s {'with' if stalled else 'without'} stalls"
-            met[f"{what} is within {TOLERANCE:.0%} of the true p99: off by {each}"] = median(errors) <= TOLERANCE
+    met, ours = {}, [each for each in found if each["tool"] == OURS and each["reported"]]
+    for (rate, stalled), records in grouped(ours, "asked", "stalled").items():
+        errors = [abs(each["reported"] / each["truth"] - 1) for each in records]
+        each = f"{median(errors):.2%} in the median of {len(errors)} runs, {max(errors):.2%} in the worst"
+        what = f"{OURS} at {rate:g}/s {'with' if stalled else 'without'} stalls"
+        met[f"{what} is within {TOLERANCE:.0%} of the true p99: off by {each}"] = median(errors) <= TOLERANCE
     return met
 
 
-def page(found: Sequence[Record]) -> list[str]:
+def page(found: Records) -> list[str]:
     """Return the tables with and without stalls, what closed loops hide, and why a p99 was refused."""
-    hidden = []
-    for (tool, stalled), records in grouped([each for each in found if each["reported"]], "tool", "stalled").items():
-        if LOOPS[tool] == "closed" and stalled:
-            told, own = (median(each["truth"] / each[key] for each in records) for key in ("reported", "own"))
-            hidden.append(
-                f"{tool}, a closed loop: when the server stalls the true p99 is {told:.3g} times what it reports, and "
-                f"{own:.3g} times that of the requests it sent"
-            )
+    hidden, rows = [], {True: [], False: []}
+    for (stalled, asked, tool), records in grouped(found, "stalled", "asked", "tool").items():
+        rows[stalled].append(row(tool, asked, stalled, records))
+    closed = [each for each in found if each["reported"] and each["stalled"] and LOOPS[each["tool"]] == "closed"]
+    for (tool,), records in grouped(closed, "tool").items():
+        told, own = (median(each["truth"] / each[key] for each in records) for key in ("reported", "own"))
+        hidden.append(
+            f"{tool}, a closed loop: when the server stalls the true p99 is {told:.3g} times what it reports, and "
+            f"{own:.3g} times that of the requests it sent"
+        )
     refused = sorted({f"{each['tool']} at {each['asked']:g}/s: {each['why']}" for each in found if each["why"]})
-    rows = {  # with stalls or without
-        kind: [
-            row(records) for (which, *_), records in grouped(found, "stalled", "asked", "tool").items() if which == kind
-        ]
-        for kind in (True, False)
-    }
     return [
         "A server that stalls for 1 s in every 10 s; median over runs, and range:",
         table(rows[True]),
@@ -199,9 +155,10 @@ def page(found: Sequence[Record]) -> list[str]:
     ]
 
 
+BRIEF = [(tool, 200.0, BRIEF_STALL) for tool in TOOLS]
 BENCHMARK = Benchmark(
     "The p99 that is reported, and the p99 that is suffered",
-    {"tools": Part("", measured, page, goals, cases)},
+    {"tools": Part("", measured, page, goals, CASES, short=BRIEF, fields=("tool", "asked"))},
     algebra=ONNX_RUNTIME,
     rounds=3,
 )

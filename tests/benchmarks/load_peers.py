@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.benchmarks.processes import in_child
+from tests.benchmarks.processes import child, in_child, printed
 from tinybench.load import LoadResult
 
 BODY = json.dumps({"inputs": [[5.1, 3.5, 1.4, 0.2]]})
@@ -48,13 +48,6 @@ class Report(NamedTuple):
     why: str = ""
 
 
-def run(*command: object) -> str:
-    """Return what a program prints; it must succeed."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    assert done.returncode == 0, f"{command[0]}: {done.stderr[-2000:]}{done.stdout[-2000:]}"
-    return done.stdout
-
-
 def search(pattern: str, text: str) -> str:
     """Return what a pattern finds, which must be there."""
     found = re.search(pattern, text)
@@ -70,7 +63,7 @@ def wrk(url: str, rate: float, seconds: float, folder: Path) -> Report:
     """Run wrk on one thread; its script makes each connection wait before every request."""
     (script := folder / "wrk.lua").write_text(WRK)
     how = ("-t1", f"-c{users(rate)}", "-d", f"{max(1, round(seconds))}s", "--timeout", "30s", "--latency")
-    text = run("wrk", *how, "-s", script, f"{url}/predict")
+    text = printed("wrk", *how, "-s", script, f"{url}/predict")
     assert "Non-2xx" not in text, text
     p99 = float(search(r"99%\s+([\d.]+)", text)) * UNIT[search(r"99%\s+[\d.]+(us|ms|s|m)\b", text)]
     return Report(p99, float(search(r"Requests/sec:\s+([\d.]+)", text)))
@@ -80,7 +73,7 @@ def hey(url: str, rate: float, seconds: float, folder: Path) -> Report:
     """Run hey with workers that are limited to 100 requests a second each."""
     limit = rate / users(rate)
     how = ("-z", f"{seconds:g}s", "-c", users(rate), "-q", f"{limit:g}", "-t", 30)
-    text = run("hey", *how, "-m", "POST", "-T", JSON["Content-Type"], "-d", BODY, f"{url}/predict")
+    text = printed("hey", *how, "-m", "POST", "-T", JSON["Content-Type"], "-d", BODY, f"{url}/predict")
     assert re.findall(r"\[(\d+)\]\s+\d+ responses", text) == ["200"], text
     return Report(float(search(r"99%+ in ([\d.]+) secs", text)), float(search(r"Requests/sec:\s+([\d.]+)", text)))
 
@@ -89,7 +82,7 @@ def locust(url: str, rate: float, seconds: float, folder: Path) -> Report:
     """Run locust without its page, with its faster client."""
     (file := folder / "locustfile.py").write_text(LOCUST)
     how = ("--headless", "-u", users(rate), "-r", users(rate), "-t", f"{max(1, round(seconds))}s", "--host", url)
-    run(sys.executable, "-m", "locust", "-f", file, *how, "--only-summary", "--csv", folder / "locust")
+    child("-m", "locust", "-f", file, *how, "--only-summary", "--csv", folder / "locust")
     with (folder / "locust_stats.csv").open(newline="") as table:
         total = next(row for row in csv.DictReader(table) if row["Name"] == "Aggregated")
     return Report(float(total["99%"]) / 1e3, float(total["Requests/s"]))

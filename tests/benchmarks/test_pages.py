@@ -23,7 +23,7 @@ from tests.benchmarks import (
     referee,
     rollout,
     roofline,
-    scaling_laws,
+    scaling,
     timing,
     verdicts,
     what_if,
@@ -227,28 +227,18 @@ def test_roofline_hidden_instructions_are_not_found(tmp_path: Path) -> None:
 
 
 def test_scaling_intervals_that_are_too_narrow_miss_the_goal() -> None:
-    about = {
-        "kind": "usl",
-        "way": "ours",
-        "n": "1, 2, 3",
-        "rounds": 6,
-        "noise": "1 %",
-        "law": (0.1, 0.0),
-        "trials": 250,
-    }
-    found = [{**about, "held": [0.95] * 3}]
-    assert all(scaling_laws.goals(found).values())
-    found[0]["held"] = [0.95, 0.95, 0.85]
-    assert not any(scaling_laws.goals(found).values())
+    found = [{"way": "ours", "trials": 250, "found": [0.95] * 3}]
+    assert all(scaling.goals(found).values())
+    found[0]["found"] = [0.95, 0.95, 0.85]
+    assert not any(scaling.goals(found).values())
 
 
 def test_scaling_a_bootstrap_of_few_rounds_is_narrower_than_ours() -> None:
-    made = scaling_laws.seconds_of(
-        lambda n: scaling_laws.usl(n, 0.1, 0.02), (1, 2, 4, 8), 6, scaling_laws.NOISES[1], np.random.default_rng(1)
-    )
-    wide, narrow = scaling_laws.ours(made, 0), scaling_laws.of_resampled_rounds(made, 0)
+    rng = np.random.default_rng(1)
+    made = scaling.seconds_of(lambda n: scaling.usl(n, 0.1, 0.02), (1, 2, 4, 8), 6, scaling.NOISES[1], rng)
+    wide, narrow = scaling.ours(made, 0), scaling.of_resampled_rounds(made, 0)
     assert narrow[1][1] - narrow[1][0] < wide[1][1] - wide[1][0]
-    low, middle, high = scaling_laws.recovered((0.1, 0.02), 50)[1]
+    low, middle, high = scaling.recovered((0.1, 0.02), 50)[1]
     assert low is not None
     assert high is not None
     assert low < middle < high  # type: ignore[operator]
