@@ -106,12 +106,6 @@ def steady(row: Record, *who: str) -> bool:
     return all(row[f"{each} throughput"] > 0.97 * row[f"{each} sent"] for each in who)
 
 
-def best(rows: Records, who: str) -> str:
-    """Return the setting of the shortest p99 at each load, as simulated or as it really was."""
-    at = (min(these, key=lambda row: row[f"{who} p99"]) for these in grouped(rows, "load").values())
-    return ", ".join(f"{row['max_batch']:g} within {1e3 * row['max_wait']:g} ms" for row in at)
-
-
 def goals(found: Records) -> dict[str, bool]:
     rows = rows_of(found)
     beyond = grouped((row for row in rows if row["load"] > 1), "max_batch")
@@ -149,8 +143,6 @@ def page(found: Records) -> list[str]:
             f"load | max-batch | max-wait (ms) | {' | '.join(heads)}",
             "{load:g} × unbatched, {rate:.0f}/s | {max_batch:g} | {max_wait:1e3×g} | " + " | ".join(cells),
         ),
-        f"Shortest p99 at each load, of these settings: really {best(rows, 'real')}; simulated by the server's batches "
-        f"{best(rows, 'server')}.",
     ]
 
 

@@ -58,7 +58,9 @@ def measured(trial: Trial) -> Record:
     waits = (run.started - run.received)[len(due) // 10 :]
     means = [part.mean() for part in np.array_split(waits, BATCHES)]
     services = {"written": run.finished - run.started, "own": own, "before": replayed}
-    predicted = {way: front + simulate_queue(came(run), each)[len(due) // 10 :].mean() for way, each in services.items()}
+    predicted = {
+        way: front + simulate_queue(came(run), each)[len(due) // 10 :].mean() for way, each in services.items()
+    }
     if rate * own.mean() < 1:  # else more came than it can serve: the formula has no mean
         predicted["formula"] = front + mg1(rate, own.mean(), own.var() / own.mean() ** 2)
     numbers = {

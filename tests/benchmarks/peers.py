@@ -12,10 +12,11 @@ import time
 import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
+
+from scipy.stats import mannwhitneyu, ttest_ind
 
 from tests.benchmarks.processes import child, in_child
 from tests.benchmarks.subjects import CALLS, CHOICE
@@ -37,17 +38,20 @@ def with_timeit(short: bool) -> Samples:
     return in_child(run_timeit, 0.001 if short else 0.06)  # type: ignore[no-any-return]
 
 
+def run_timeit(seconds: float) -> Samples:
+    calls = max(1, round(seconds / min(timeit.repeat(CALLS["A"], repeat=5, number=1))))
+    return {name: [t / calls for t in timeit.repeat(call, repeat=5, number=calls)] for name, call in CALLS.items()}
+
+
 def with_pyperf(short: bool) -> Samples:
     """Worker processes, one callable after the other."""
-    effort = (
-        ("--fast", "--processes=2", "--min-time=0.001") if short else ("--fast", "--processes=4", "--min-time=0.01")
-    )
-    options = ("--quiet", f"--inherit-environ={CHOICE}", "--output", "{file}")
-    suite = written(str(HERE / "subjects.py"), *effort, *options)
+    effort = ("--processes=2", "--min-time=0.001") if short else ("--processes=4", "--min-time=0.01")
+    options = ("--fast", *effort, "--quiet", f"--inherit-environ={CHOICE}", "--output", "{file}")
+    suite = written(str(HERE / "subjects.py"), *options)
     found: Samples = {}
     for benchmark in suite["benchmarks"]:
         # pyperf keeps what all benchmarks share, a single one's name included, at the top
-        name = benchmark.get("metadata", {}).get("name", suite.get("metadata", {}).get("name"))
+        name = (suite.get("metadata", {}) | benchmark.get("metadata", {})).get("name")
         found[name] = [value for run in benchmark["runs"] for value in run.get("values", [])]
     return found
 
@@ -73,15 +77,16 @@ def with_asv(short: bool) -> Samples:
     return found
 
 
-def differ_by(test: str, level: float, a: list[float], b: list[float], **options: Any) -> bool:
-    """Whether a test of SciPy's tells two samples apart."""
-    from scipy import stats
-
-    return bool(getattr(stats, test)(a, b, **options).pvalue < level)
+def welch(a: list[float], b: list[float]) -> bool:
+    """Judge for tools that come without a test."""
+    return bool(ttest_ind(a, b, equal_var=False).pvalue < 0.05)
 
 
-def pyperf_differ(a: list[float], b: list[float]) -> bool:
-    """What ``pyperf compare_to`` calls significant."""
+def asv_compare(a: list[float], b: list[float]) -> bool:
+    return bool(mannwhitneyu(a, b).pvalue < 0.002)
+
+
+def pyperf_compare(a: list[float], b: list[float]) -> bool:
     from pyperf._utils import is_significant
 
     return bool(is_significant(a, b)[0])
@@ -97,11 +102,9 @@ class Peer:
     how: str
 
 
-welch = partial(differ_by, "ttest_ind", 0.05, equal_var=False)  # for tools that come without a test
-asv_compare = partial(differ_by, "mannwhitneyu", 0.002)
 PEERS = {
     "timeit": Peer(with_timeit, min, welch, "best of 5; it has no test, so Welch's at 5 % on the repeats"),
-    "pyperf": Peer(with_pyperf, fmean, pyperf_differ, "mean and its own t-test at 5 %"),
+    "pyperf": Peer(with_pyperf, fmean, pyperf_compare, "mean and its own t-test at 5 %"),
     "pytest-benchmark": Peer(
         with_pytest_benchmark, min, welch, "minimum; it has no test, so Welch's at 5 % on the rounds"
     ),
@@ -109,21 +112,20 @@ PEERS = {
 }
 
 
+def flagged(subject: str, verdict: str) -> bool:
+    """Return whether a callable was called different from A, which it must not be, or longer, which it must be."""
+    return verdict in ("slower", "higher", *(("faster", "lower") if subject == "A again" else ()))
+
+
 def run_peer(name: str, short: bool = False) -> list[dict[str, Any]]:
     """Return one record for each callable against A: the ratio found, and whether it was called different."""
-    peer = PEERS[name]
+    peer, records = PEERS[name], []
     samples = peer.measure(short)
-    records = []
     for subject in list(CALLS)[1:]:
         ratio = peer.estimate(samples[subject]) / peer.estimate(samples["A"])
-        flagged = peer.differ(samples[subject], samples["A"]) and (subject == "A again" or ratio > 1)
-        records.append({"subject": subject, "ratio": ratio, "flagged": flagged})
+        verdict = ("higher" if ratio > 1 else "lower") if peer.differ(samples[subject], samples["A"]) else "same"
+        records.append({"subject": subject, "ratio": ratio, "flagged": flagged(subject, verdict)})
     return records
-
-
-def run_timeit(seconds: float) -> Samples:
-    calls = max(1, round(seconds / min(timeit.repeat(CALLS["A"], repeat=5, number=1))))
-    return {name: [t / calls for t in timeit.repeat(call, repeat=5, number=calls)] for name, call in CALLS.items()}
 
 
 def run_tinybench(seconds: float) -> list[dict[str, Any]]:
@@ -139,8 +141,8 @@ def run_tinybench(seconds: float) -> list[dict[str, Any]]:
     records = []
     for subject in list(CALLS)[1:]:
         found = compare(values[subject], values["A"], paired=True)
-        flagged = found.verdict in ("lower", "higher") if subject == "A again" else found.verdict == "higher"
-        records.append({"subject": subject, "ratio": found.ratio, "flagged": flagged, "interval": found.ratio_ci})
+        about = {"subject": subject, "ratio": found.ratio, "interval": found.ratio_ci}
+        records.append({**about, "flagged": flagged(subject, found.verdict)})
     return records
 
 
@@ -153,6 +155,6 @@ def run_live(trials: int, seconds: float) -> list[dict[str, Any]]:
         limit = seconds if subject == "A again" else 10 * seconds
         began = time.perf_counter()
         found = compare_live({subject: CALLS[subject], "A": CALLS["A"]}, 1, max_seconds=limit)
-        flagged = found.verdict in ("slower", "faster") if subject == "A again" else found.verdict == "slower"
-        records.append({"subject": subject, "flagged": flagged, "seconds": time.perf_counter() - began})
+        took = time.perf_counter() - began
+        records.append({"subject": subject, "flagged": flagged(subject, found.verdict), "seconds": took})
     return records

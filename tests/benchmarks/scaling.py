@@ -149,8 +149,10 @@ def goals(found: Records) -> dict[str, bool]:
 
 def page(found: Records) -> list[str]:
     trials, rows, back = found[0]["trials"], [], []
-    for (way, n, rounds, noise), cells in grouped((c for c in found if "n" in c), "way", "n", "rounds", "noise").items():
-        held = zip(WHAT, np.transpose([cell["found"] for cell in cells]))
+    for (way, n, rounds, noise), cells in grouped(
+        (c for c in found if "n" in c), "way", "n", "rounds", "noise"
+    ).items():
+        held = zip(WHAT, np.transpose([cell["found"] for cell in cells]), strict=False)
         lowest = {what: f"{each.mean():.1%} (lowest {each.min():.1%})" for what, each in held}
         rows.append({"way": way, "n": n, "rounds": rounds, "noise": noise, **lowest})
     for cell in found:
@@ -243,7 +245,10 @@ def machine_page(found: dict[str, Any]) -> list[str]:
         table(by_way.values()),
         "Laws fitted to it:",
         lines(
-            ({"way": way} | {name: _told(law[name]) for name in law.keys() - {"misses", "largest", "notes"}} for way, law in laws),
+            (
+                {"way": way} | {name: _told(law[name]) for name in law.keys() - {"misses", "largest", "notes"}}
+                for way, law in laws
+            ),
             "way | serial share (Amdahl) | serial share (Gustafson) | contention | crosstalk | best number (USL) | "
             "best of those measured",
             "{way} | {amdahl} | {gustafson} | {contention} | {crosstalk} | {best} | {best_measured}",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
 
-from tests.benchmarks.peers import PEERS, run_peer
+from tests.benchmarks.peers import PEERS, flagged, run_peer
 from tests.benchmarks.subjects import calls_of
 
 AGAIN, MORE = "A again", "A + more"
@@ -79,7 +79,6 @@ def run_portion(way: str, length: str, other: str, trials: int, seconds: float) 
         began = time.perf_counter()
         verdict = WAYS[way](calls, other, seconds)
         # the longer one is the first in the library's ways, the second in the table's: both call it slower
-        flagged = verdict in ("slower", "faster") if other == AGAIN else verdict == "slower"
-        took = time.perf_counter() - began
-        records.append({"subject": other, "flagged": flagged, "verdict": verdict, "seconds": seconds, "took": took})
+        about = {"subject": other, "flagged": flagged(other, verdict), "seconds": seconds}
+        records.append({**about, "took": time.perf_counter() - began})
     return records
