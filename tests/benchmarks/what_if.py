@@ -1,8 +1,8 @@
 """Does `what_if` tell beforehand what a faster stage really brings end to end?
 
-Pipelines are drawn by a seed (`what_if_pipelines`): stages of known work in Python, in C that keeps or releases the
-interpreter's lock, and stages that wait; in a chain, in threads, in two processes with a queue between, around a lock.
-A process that never rests is on beside them (``--quiet``: none).
+Pipelines are drawn by a seed: stages of known work in Python, in C that keeps or releases the interpreter's lock, and
+stages that wait; in a chain, in threads, in two processes with a queue between, around a lock. A process that never rests
+is on beside them (``--quiet``: none).
 
 The truth: the work of the stage is really made smaller, 1.25, 2 and 5 times. These runs are in the same shuffled rounds
 as those of `what_if`, which does not know what a stage does. Where the truth is not known to 1 point afterwards, it is
