@@ -22,7 +22,7 @@ import numpy as np
 
 from tests.benchmarks.formats import grouped, lines
 from tests.benchmarks.harness import Part, Record, Records, Trial
-from tests.benchmarks.serving import came, layered, measure, occupied, p99, settled, simulated
+from tests.benchmarks.serving import layered, measure, occupied, p99, settled, simulated
 from tinybench.latency import as_callable
 from tinybench.load import arrivals, batch_sweep, simulate_batches
 from tinybench.tools.serving.models import load_model
@@ -84,7 +84,7 @@ def measured(trial: Trial) -> Any:
     rate = load / float(np.mean(times["server"][1]))
     due = arrivals(rate, LENGTH, seed=repeat)
     run, users = measure(layered(trial.folder), data, due, *options_of(max_batch, max_wait))
-    began = came(run)
+    began = run.received - run.received[0]
     found = {"rate": rate, "felt": p99(users)}
     found |= figures("real", began, run.finished - run.received[0], len(run) / float(np.sum(1 / run.batch)))
     for who, known in times.items():

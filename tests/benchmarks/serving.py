@@ -63,10 +63,6 @@ def read_trace(file: Path) -> np.recarray:
     return np.sort(np.atleast_1d(rows), order="received").view(np.recarray)
 
 
-def came(run: np.recarray) -> np.ndarray:
-    return run.received - run.received[0]
-
-
 def occupied(run: np.recarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the size of each batch, and for how long it kept the server from the next, in seconds."""
     starts, first = np.unique(run.started, return_index=True)

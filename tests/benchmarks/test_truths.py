@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.benchmarks import capacity_batches, capacity_lindley, capacity_plan, capacity_rate, history, load, serving
+from tests.benchmarks import capacity, capacity_batches, capacity_rate, history, load, serving
 from tests.benchmarks.harness import Trial
 from tests.undisturbed import once_undisturbed
 from tinybench.load import LoadResult
@@ -42,8 +42,8 @@ def test_a_batch_occupies_the_server_until_the_next_can_start() -> None:
 
 def test_predictions_that_are_off_miss_the_goals() -> None:
     at = {"rho": 0.8, "real": 1.0, "own": 1.09, "before": 1.5, "slower": 0.02}
-    assert list(capacity_lindley.goals([at]).values()) == [True, True]
-    assert list(capacity_lindley.goals([{**at, "own": 1.11, "slower": 0.0}]).values()) == [False, False]
+    assert list(capacity.waits_goals([at]).values()) == [True, True]
+    assert list(capacity.waits_goals([{**at, "own": 1.11, "slower": 0.0}]).values()) == [False, False]
 
 
 def test_batches_that_do_not_keep_up_are_told() -> None:
@@ -63,9 +63,9 @@ def test_batches_that_do_not_keep_up_are_told() -> None:
 def test_a_plan_holds_and_is_not_too_large() -> None:
     about = {"way": "one queue", "bound": 0.05, "needed": 2, "replayed": [0.04], "failed": 0}
     found = [{**about, "instances": 1, "p99": [0.06]}, {**about, "instances": 2, "p99": [0.04]}]
-    assert list(capacity_plan.goals(found).values()) == [True, True, False, True]
+    assert list(capacity.plan_goals(found).values()) == [True, True, False, True]
     found[0]["p99"] = [0.045]
-    assert list(capacity_plan.goals(found).values()) == [True, False, True, True]
+    assert list(capacity.plan_goals(found).values()) == [True, False, True, True]
 
 
 def one_user(service: float, think: float, stall: tuple[float, float], seconds: float) -> np.recarray:
