@@ -66,7 +66,6 @@ def work(kind: str, number: int) -> np.ndarray:
 
 
 def waits_measured(trial: Trial) -> Record:
-    """Return real and predicted mean waits of a kind of work at one utilisation, in seconds."""
     kind, rho = trial.case
     seconds, cycle, idle = (2.0, 50, 50) if trial.short else (20.0, CYCLE, 300)
     model = stepping(trial.folder)
@@ -114,7 +113,6 @@ def waits_goals(found: Records) -> dict[str, bool]:
 
 
 def told(at: Record, way: str) -> str:
-    """Return a prediction with how far it is off."""
     return f"{1e3 * at[way]:.2f} ({at[way] / at['real'] - 1:+.0%})" if way in at else "none: overloaded"
 
 
@@ -164,7 +162,6 @@ listen peak
 
 @contextmanager
 def balanced(folder: Path, ports: Sequence[int], more: str) -> Iterator[str]:
-    """Run haproxy in front of some instances, and give its address."""
     port, config = free_port(), folder / "haproxy.cfg"
     servers = "\n".join(f"  server s{i} 127.0.0.1:{one} {more}" for i, one in enumerate(ports))
     config.write_text(CONFIG.format(port=port, servers=servers))
@@ -289,10 +286,8 @@ def memory(folder: Path, workers: int) -> dict[str, float]:
 
 
 def percentiles(server: Served, row: np.ndarray, rate: float, seconds: float) -> list[float]:
-    """Return p50 and p99 at a rate."""
     result = serving.settled(serving.send(server.url, row, arrivals(rate, seconds, seed=1)))
-    found: list[float] = np.percentile(result.latencies, (50, 99)).tolist()
-    return found
+    return np.percentile(result.latencies, (50, 99)).tolist()  # type: ignore[no-any-return]
 
 
 def neighbours(folder: Path, names: tuple[str, str], seconds: float) -> Records:

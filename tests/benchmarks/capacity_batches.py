@@ -102,7 +102,6 @@ def rows_of(found: Records) -> Records:
 
 
 def steady(row: Record, *who: str) -> bool:
-    """Return whether a setting kept up with the load."""
     return all(row[f"{each} throughput"] > 0.97 * row[f"{each} sent"] for each in who)
 
 

@@ -49,14 +49,12 @@ QUEUES: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
 
 
 def simulated(queue: str, seconds: float, rng: np.random.Generator, rate: float) -> LoadResult:
-    """Return a run of a queue."""
     times = arrivals(rate, seconds, seed=int(rng.integers(2**32)))
     work = QUEUES[queue](rng, times)
     return serving.simulated(times, times + simulate_queue(times, work) + work, seconds)
 
 
 def true_rate(queue: str) -> float:
-    """Return the highest rate whose share beyond the bound is what the percentile allows."""
     if queue == "M/M/1":
         return 1 / SERVICE + math.log(1 - Q / 100) / BOUND
 
@@ -83,7 +81,6 @@ def one_search(run: Callable[[float], LoadResult], bound: float = BOUND) -> Reco
 
 
 def measured(trial: Trial) -> Any:
-    """Simulate searches on a queue, or search once on a real server."""
     name, which = trial.case
     if name in QUEUES:
         about = {"of": f"{name}, runs of {which:g} s", "truth": true_rate(name)}
@@ -129,25 +126,24 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
-def row_of(searches: Records) -> Record:
-    """Return what searches have in common."""
-    found, held = [search for search in searches if "best" in search], hits(searches)
-    rates = [search["best"] for search in found]
-    low, high = np.quantile(rates, [0.05, 0.95]) if rates else (0, 0)
-    return {
-        **searches[0],
-        "searches": len(searches),
-        "held": share(sum(held), len(held)),
-        "rate": f"{median(rates):.0f}/s ({low:.0f} to {high:.0f})" if rates else None,
-        "width": median(search["broken"] / search["kept"] - 1 for search in found) if found else None,
-        "none": len(searches) - len(found),
-        "runs": fmean(search["runs"] for search in searches),
-        "tail": ranged([1e3 * search["p99"] for search in found if search.get("p99")]),
-    }
-
-
 def page(found: Records) -> list[str]:
-    rows = [row_of(searches) for searches in grouped(found, "of").values()]
+    rows = []
+    for searches in grouped(found, "of").values():
+        held, sure = hits(searches), [search for search in searches if "best" in search]
+        row = {
+            **searches[0],
+            "searches": len(searches),
+            "held": share(sum(held), len(held)),
+            "rate": None,
+            "width": None,
+        }
+        row |= {"none": len(searches) - len(sure), "runs": fmean(search["runs"] for search in searches)}
+        row["tail"] = ranged([1e3 * search["p99"] for search in sure if search.get("p99")])
+        if sure:
+            low, middle, high = np.quantile([search["best"] for search in sure], [0.05, 0.5, 0.95])
+            row["rate"] = f"{middle:.0f}/s ({low:.0f} to {high:.0f})"
+            row["width"] = median(search["broken"] / search["kept"] - 1 for search in sure)
+        rows.append(row)
     spread = "rate found, median (5 % to 95 %) | width of the interval | found nothing | runs"
     cells = "{rate} | {width:.0%} | {none} | {runs:.1f}"
     return [

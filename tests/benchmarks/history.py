@@ -1,7 +1,6 @@
 """Are steps in a history of 300 commits found, and how often is one told where there is none?
 
-Histories without a step: how many ever raise an alarm, looking after every commit. Histories with four steps of 2 % or
-1 %: how soon they are found, and how well placed. Peers look at the first of the same histories.
+Histories without a step: how many ever raise an alarm. Histories with four steps: how soon they are found, how well placed.
 """
 
 from __future__ import annotations
@@ -96,7 +95,6 @@ def drawn(kind: str, step: float, seed: int) -> History:
 
 
 def neighbours(values: np.ndarray) -> list[int]:
-    """Return where a value differs by more than 2 % from the one before."""
     return [int(i) + 1 for i in np.flatnonzero(np.abs(np.diff(values) / values[:-1]) > 0.02)]
 
 
@@ -160,7 +158,6 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def detector(found: Records) -> Records:
-    """Return the records of the detector on ratios with independent scatter."""
     ours = grouped(found, "unit", "way")["ratios", WAYS[0]]
     return [each for each in ours if each["scatter"] in INDEPENDENT]
 
@@ -238,7 +235,6 @@ def within(records: Records, what: str, most: int) -> float:
 
 
 def step_goals(found: Records) -> dict[str, bool]:
-    """Return whether steps of 2 % are found and placed as asked for, where the scatter of most values is 0.5 %."""
     met = {}
     for kind in ASKED:
         if records := grouped(found, "step", "scatter", "way").get((0.02, kind, "StepDetector")):

@@ -25,7 +25,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,8 +40,7 @@ import numpy as np
 from tests.benchmarks.formats import bullets, grouped, ranged, table
 from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Case, Part, Record, Records, Trial
 from tests.benchmarks.processes import child, in_child, printed
-from tests.benchmarks.serving import layered, read_trace
-from tests.tinybench.servers import served
+from tests.benchmarks.serving import ALONE, ended, layered, traced
 from tinybench.load import LoadResult, simulate_queue
 
 BODY = json.dumps({"inputs": [[5.1, 3.5, 1.4, 0.2]]})
@@ -76,7 +74,6 @@ class Report(NamedTuple):
 
 
 def search(pattern: str, text: str) -> str:
-    """Return what a pattern finds, which must be there."""
     found = re.search(pattern, text)
     assert found, text
     return found[1]
@@ -152,21 +149,22 @@ def generate(url: str, rate: float, seconds: float, folder: str) -> None:
         lg.DestroySUT(asked)
 
 
-def ours(url: str, rate: float, seconds: float, folder: Path, *how: object) -> Report:
+def ours(url: str, rate: float, seconds: float, folder: Path, closed: bool = False) -> Report:
     """Run `tinybench load`; exit code 3 is that it refuses its percentile."""
     file = folder / "rows.csv"
     command = [sys.executable, "-m", "tinybench", "load", url, "--seconds", seconds, "--format", "json", "--save", file]
-    command += how or ["--rate", rate, "--connections", 8000, "--timeout", "60s", "--seed", hash(str(folder)) % 1000]
+    how = ["--closed", users(rate), "--think", f"{THINK * 1e3:g}ms"]
+    command += (
+        how
+        if closed
+        else ["--rate", rate, "--connections", 8000, "--timeout", "60s", "--seed", hash(str(folder)) % 1000]
+    )
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     tail = found["latency"]["p99"]
-    rows = None if how else LoadResult.load(file)
+    rows = None if closed else LoadResult.load(file)
     return Report(tail["value"], found["rate_sent"], rows, "" if tail["value"] else tail["why"])
-
-
-def ours_closed(url: str, rate: float, seconds: float, folder: Path) -> Report:
-    return ours(url, rate, seconds, folder, "--closed", users(rate), "--think", f"{THINK * 1e3:g}ms")
 
 
 OURS, CLOSED = "tinybench load", "tinybench load --closed"
@@ -174,7 +172,7 @@ TOOLS: dict[str, Callable[[str, float, float, Path], Report]] = {  # of address,
     "wrk": wrk,
     "hey": hey,
     "locust": locust,
-    CLOSED: ours_closed,
+    CLOSED: partial(ours, closed=True),
     "mlcommons_loadgen": mlperf,
     OURS: ours,
 }
@@ -191,7 +189,6 @@ p99 = partial(np.quantile, q=0.99, method="inverted_cdf")
 
 
 def services_of(trace: np.recarray, stall: Sequence[float] | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the service times without stalls, and when the stalls ended."""
     trace = trace[np.argsort(trace.finished)]
     service = trace.finished - np.maximum(trace.received, np.append(-np.inf, trace.finished[:-1]))
     stalled = service > (stall[0] / 2 if stall else np.inf)
@@ -227,16 +224,12 @@ def replayed(
 
 
 def measured(trial: Trial) -> Record:
-    """Serve, load, and compare what the tool reports with the trace."""
     tool, rate, stall = trial.case
     seconds = 2 * (stall or STALL)[1]
-    options = ["--max-batch", "1", "--max-queue", "100000", "--timeout", "60s"]
-    options += ["--stall", f"{stall[0]:g}s/{stall[1]:g}s"] if stall else []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with served(layered(trial.folder, 4, 3), *options, "--trace", str(folder / "trace")) as server:
-            found = TOOLS[tool](server.url, rate, seconds, folder)
-        trace = read_trace(folder / "trace")
+    options = ["--stall", f"{stall[0]:g}s/{stall[1]:g}s"] if stall else []
+    with traced(layered(trial.folder, 4, 3), *ALONE, *options) as (server, file):
+        found = TOOLS[tool](server.url, rate, seconds, file.parent)
+        trace = ended(server, file)
     if found.rows is not None:
         truth = joined(trace, found.rows)
     else:
@@ -246,7 +239,6 @@ def measured(trial: Trial) -> Record:
 
 
 def row(tool: str, asked: float, stalled: bool, records: Records) -> dict[str, str]:
-    """Return what a tool reported at a rate, beside the truth."""
     told = [each for each in records if each["reported"]]
 
     def milliseconds(key: str, records: Records) -> str:
@@ -268,7 +260,6 @@ def row(tool: str, asked: float, stalled: bool, records: Records) -> dict[str, s
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether `tinybench load` reports the true p99, wherever it reports one."""
     met, ours = {}, [each for each in found if each["tool"] == OURS and each["reported"]]
     for (rate, stalled), records in grouped(ours, "asked", "stalled").items():
         errors = [abs(each["reported"] / each["truth"] - 1) for each in records]
@@ -279,7 +270,6 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables with and without stalls, and why a p99 was refused."""
     rows: dict[bool, list[dict[str, str]]] = {True: [], False: []}
     for (stalled, asked, tool), records in grouped(found, "stalled", "asked", "tool").items():
         rows[stalled].append(row(tool, asked, stalled, records))

@@ -1,16 +1,20 @@
-"""The tools of the comparison: how each measures the four callables, in processes of its own.
+"""The tools of `comparison` and `verdicts`: how peers and tinybench measure callables, in processes of their own.
 
-Unless it is to be short, each tool gets about half a second to a second for each callable.
+Unless it is to be short, each peer gets about half a second to a second for each callable.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
+import sys
 import tempfile
 import time
 import timeit
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -19,10 +23,11 @@ from typing import Any
 from scipy.stats import mannwhitneyu, ttest_ind
 
 from tests.benchmarks.processes import child, in_child
-from tests.benchmarks.subjects import CALLS, CHOICE
+from tests.benchmarks.subjects import CALLS, CHOICE, calls_of
 
 HERE = Path(__file__).resolve().parent
 Samples = dict[str, list[float]]
+AGAIN, MORE = "A again", "A + more"
 
 
 def written(*command: str) -> Any:
@@ -78,7 +83,6 @@ def with_asv(short: bool) -> Samples:
 
 
 def welch(a: list[float], b: list[float]) -> bool:
-    """Judge for tools that come without a test."""
     return bool(ttest_ind(a, b, equal_var=False).pvalue < 0.05)
 
 
@@ -114,7 +118,7 @@ PEERS = {
 
 def flagged(subject: str, verdict: str) -> bool:
     """Return whether a callable was called different from A, which it must not be, or longer, which it must be."""
-    return verdict in ("slower", "higher", *(("faster", "lower") if subject == "A again" else ()))
+    return verdict in ("slower", "higher", *(("faster", "lower") if subject == AGAIN else ()))
 
 
 def run_peer(name: str, short: bool = False) -> list[dict[str, Any]]:
@@ -151,10 +155,73 @@ def run_live(trials: int, seconds: float) -> list[dict[str, Any]]:
     from tinybench import compare_live
 
     records = []
-    for subject in ["A again"] * trials + list(CALLS)[2:]:
-        limit = seconds if subject == "A again" else 10 * seconds
+    for subject in [AGAIN] * trials + list(CALLS)[2:]:
+        limit = seconds if subject == AGAIN else 10 * seconds
         began = time.perf_counter()
         found = compare_live({subject: CALLS[subject], "A": CALLS["A"]}, 1, max_seconds=limit)
         took = time.perf_counter() - began
         records.append({"subject": subject, "flagged": flagged(subject, found.verdict), "seconds": took})
+    return records
+
+
+def by_compare(calls: dict[str, Any], other: str, seconds: float) -> str:
+    from tinybench import compare, measure_latencies
+
+    results = measure_latencies(
+        {name: calls[name] for name in (other, "A")}, 1, measurement_runs=20_000, max_seconds=seconds
+    )
+    return compare(results[other], results["A"]).verdict
+
+
+def by_live(calls: dict[str, Any], other: str, seconds: float) -> str:
+    from tinybench import compare_live
+
+    return compare_live({name: calls[name] for name in (other, "A")}, 1, max_seconds=seconds).verdict
+
+
+def by_command(calls: dict[str, Any], other: str, seconds: float) -> str:
+    import numpy as np
+
+    from tinybench.shell.cli import main
+
+    shown, models = io.StringIO(), sys.modules.setdefault("verdict_models", type(sys)("verdict_models"))
+    for name, call in (("first", calls["A"]), ("second", calls[other])):
+        setattr(models, name, lambda call=call: lambda _: call())
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(shown):
+        np.save(f"{folder}/rows.npy", np.zeros((1, 1)))
+        names = ("verdict_models:first", "verdict_models:second")
+        assert main(["compare", *names, "--data", f"{folder}/rows.npy", f"--seconds={seconds}", "--format=csv"]) == 0
+    return list(csv.DictReader(io.StringIO(shown.getvalue())))[1]["verdict"]
+
+
+def by_magic(calls: dict[str, Any], other: str, seconds: float) -> str:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    if "bench" not in shell.magics_manager.magics["line"]:
+        shell.run_line_magic("load_ext", "tinybench")
+    shell.push({"first": calls["A"], "second": calls[other]})
+    table = shell.run_line_magic("bench", f"-s {seconds} first() vs second()")
+    return str(list(csv.DictReader(io.StringIO(table.csv())))[1]["verdict"])
+
+
+WAYS: dict[str, Callable[[dict[str, Any], str, float], str]] = {
+    "compare": by_compare,
+    "compare_live": by_live,
+    "tinybench compare": by_command,
+    "%bench": by_magic,
+}
+
+
+def run_portion(way: str, length: str, other: str, trials: int, seconds: float) -> list[dict[str, Any]]:
+    """Return one record for each trial; of a peer, which measures all at once, one for each callable."""
+    if way in PEERS:
+        return [{"subject": row["subject"], "flagged": row["flagged"]} for row in run_peer(way)]
+    calls, records = calls_of(length), []
+    for _ in range(trials):
+        began = time.perf_counter()
+        verdict = WAYS[way](calls, other, seconds)
+        # the longer one is the first in the library's ways, the second in the table's: both call it slower
+        about = {"subject": other, "flagged": flagged(other, verdict), "seconds": seconds}
+        records.append({**about, "took": time.perf_counter() - began})
     return records

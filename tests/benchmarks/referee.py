@@ -35,7 +35,6 @@ def agreement(ratios: Sequence[Sequence[float]]) -> tuple[int, int]:
 
 @cache
 def prepared(folder: Path, short: bool) -> tuple[Olympics, Referee, dict[str, bytes]]:
-    """Return the Olympics, their referee, and the entries."""
     olympics = small_olympics() if short else load()
     baseline = digits.train_baseline(olympics.baseline)
     (path := folder / "baseline.onnx").write_bytes(baseline)
@@ -44,7 +43,6 @@ def prepared(folder: Path, short: bool) -> tuple[Olympics, Referee, dict[str, by
 
 
 def measured(trial: Trial) -> Records:
-    """Return the ratios of an entry to the baseline."""
     olympics, referee, entries = prepared(trial.folder, trial.short)
     [name] = trial.case
     check(entries[name], olympics.limits)

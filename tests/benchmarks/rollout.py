@@ -84,20 +84,6 @@ def ending(status: str, stage: int) -> str:
     return f"{status} at {SHARES[stage]}"
 
 
-def row(kind: str, records: Records) -> dict[str, str]:
-    """Return what became of a kind of version."""
-    whole = [record for record in records if record["status"] != "failed"]
-    had, met = ([100 * record[name] / record["users"] for record in whole] for name in ("exposed", "met"))
-    return {
-        "version": f"{kind} ({FAULTS[kind]})" if FAULTS[kind] else kind,
-        "right is": ending(*RIGHT[kind]),
-        "right": exact_share(sum(record["right"] for record in records), len(records)),
-        "decided after, s": ranged([record["seconds"] for record in whole]),
-        "users who had it": ranged(had, "{:.1f} %"),
-        "users who got a failed, late or differing answer": ranged(met, "{:.1f} %"),
-    }
-
-
 def goals(found: Records) -> dict[str, bool]:
     return {
         f"{kind}: {ending(*RIGHT[kind])} in ≥ {GOAL:.0%} of {len(records)} trials": (
@@ -108,11 +94,19 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the table, the reasons of all decisions, and the trials that did not end as is right."""
     watched = " and ".join(sorted({record.get("watched_by", "nobody") for record in found}))
     total, blind = (sum(record.get(name, 0) for record in found) for name in ("all_seconds", "problems"))
     kinds = {kind: records for (kind,), records in grouped(found, "kind").items()}
     reasons = {kind: Counter(each["why"] or each["status"] for each in records) for kind, records in kinds.items()}
+    rows = []
+    for kind, records in kinds.items():
+        whole = [record for record in records if record["status"] != "failed"]
+        had, met = ([100 * record[name] / record["users"] for record in whole] for name in ("exposed", "met"))
+        row = {"version": f"{kind} ({FAULTS[kind]})" if FAULTS[kind] else kind, "right is": ending(*RIGHT[kind])}
+        row["right"] = exact_share(sum(record["right"] for record in records), len(records))
+        row["decided after, s"] = ranged([record["seconds"] for record in whole])
+        row["users who had it"] = ranged(had, "{:.1f} %")
+        rows.append({**row, "users who got a failed, late or differing answer": ranged(met, "{:.1f} %")})
     wrong = [
         f"{record['kind']}, trial {record['round']}: "
         + ", ".join(filter(None, [ending(record["status"], record["stage"]), record["why"]]))
@@ -123,7 +117,7 @@ def page(found: Records) -> list[str]:
         f"Load average at the start of a trial {ranged([record['load'] for record in found])}. Servers were read by "
         f"{watched}; {blind} looks of all rollouts had no new reading. {len(found)} trials took {total / 60:.0f} minutes, "
         "servers' start and end among them. Median, and range; shares of right ones with their 95 % interval.",
-        table(row(*each) for each in kinds.items()),
+        table(rows),
         "What ended them:",
         bullets(f"{kind}: {', '.join(f'{why} {n}' for why, n in sorted(of.items()))}" for kind, of in reasons.items()),
         "Those that did not end as is right:" if wrong else "",

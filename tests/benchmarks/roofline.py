@@ -34,7 +34,6 @@ from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.roofline.batch_sizes import BATCHES, BatchPoint, Gain, batch_walk, gains_table, int8_gains
 from tinybench.tools.roofline.operator_bottlenecks import place_operators
 from tinybench.tools.roofline.operator_work import count_work
-from tinybench.tools.roofline.roofline_figures import roof_picture
 from tinybench.tools.roofline.roofs import Roofs, measure_roofs, median_with_interval
 
 HIDDEN = {"nothing": "", "AMX": "amx", "AMX, VNNI": "amx vnni", "AMX, VNNI, AVX-512": "amx vnni avx512"}
@@ -44,7 +43,6 @@ Walks = dict[str, list[BatchPoint]]
 
 
 def models(folder: Path) -> dict[str, OnnxModel]:
-    """Write the network in its forms, and load them."""
     fp32 = save_layers(initial_layers(SIZES, 0), folder / "fp32.onnx")
     paths = {"FP32": fp32, "INT8 dynamic": quantize_dynamic_int8(fp32, folder / "dynamic.onnx", reduce_range=False)}
     paths["INT8 static"] = quantize_static_int8(fp32, rows_of(256), folder / "static.onnx", reduce_range=False)
@@ -56,7 +54,6 @@ def rows_of(batch: int) -> np.ndarray:
 
 
 def measured_roofs(trial: Trial) -> list[str]:
-    """Measure roofs, operators, and a walk through the batch sizes. Return the pieces of the page."""
     seconds, batches = (1.0, (1, 16, 64)) if trial.short else (30.0, BATCHES)
     roofs, cores = measure_roofs(seconds=seconds), usable_cores()
     pieces = []
@@ -70,25 +67,23 @@ def measured_roofs(trial: Trial) -> list[str]:
         same = f"shapes of {checked} of {len(found.places) + len(found.left_out)} operators: ONNX infers the same"
         pieces += [f"## {title}, batch 64", found.table().markdown(), bullets([*found.sentences, same])]
     walks, gains = walk(loaded, batches, seconds, roofs)
-    picture = roof_picture(roofs, walks=walks).alt
     return [
         *pieces,
         "## From the smallest to the largest batch",
-        *(picture, table(walk_rows(walks)), gains_table(gains).markdown()),
+        table(walk_rows(walks)),
+        gains_table(gains).markdown(),
     ]
 
 
 def walk(
     loaded: dict[str, OnnxModel], batches: Sequence[int], seconds: float, roofs: Roofs
 ) -> tuple[Walks, list[Gain]]:
-    """Measure FP32 and INT8 at each batch size. Return the steps of both, and what INT8 gains."""
     pair = {name: loaded[name] for name in ("FP32", "INT8 dynamic")}
     walks = batch_walk(pair, rows_of(max(batches)), batches, seconds, rounds=15)
     return walks, int8_gains(walks, pair, rows_of(max(batches)), roofs)
 
 
 def walk_rows(walks: Walks) -> list[dict[str, str]]:
-    """Return a row for each batch."""
     rows = [{"batch": str(step.batch)} for step in next(iter(walks.values()))]
     for name, steps in walks.items():
         for row, step in zip(rows, steps, strict=True):
@@ -148,7 +143,6 @@ def kernel_goals(found: Records) -> dict[str, bool]:
 
 
 def kernel_page(found: Records) -> list[str]:
-    """Return a table with a row for each set of instructions and batch size, and what it means."""
     rows = []
     for each in found:
         fp32, int8 = each["peaks"]

@@ -50,7 +50,6 @@ Intervals = Sequence[tuple[float, float]]
 def seconds_of(
     law: Callable[[int], float], workers: Sequence[int], rounds: int, noise: str, rng: np.random.Generator
 ) -> Seconds:
-    """Return made-up seconds of each round by n."""
     drift, share = rng.normal(0, DRIFT, rounds), float(noise.split()[0]) / 100
     found = {}
     for n in workers:
@@ -62,13 +61,11 @@ def seconds_of(
 
 
 def usl_numbers(seconds: Mapping[int, float], fit: Any = fit_usl) -> list[float]:
-    """Return contention, crosstalk and the best number of workers."""
     found = fit(speedup(seconds))
     return [*found, best_workers(*found)]
 
 
 def ours(seconds: Seconds, seed: int, fit: Any = free_usl) -> Intervals:
-    """Return the intervals that `fit_laws` gives."""
     drawn = partial(usl_numbers, fit=fit)
     found = with_interval(usl_numbers, seconds, unknown=2, drawn=drawn, draws=DRAWS, seed=seed)
     return [(each.low, each.high) for each in found]
@@ -116,7 +113,6 @@ def recovered(numbers: Sequence[float], trials: int) -> list[list[float | None]]
 
 
 def cases(options: Namespace) -> list[Case]:
-    """Return the cells of all tables: by which way or law, of which numbers, and how."""
     rounds_of, numbers = ((6,), ["1, 2, 4, 8"]) if options.short else (ROUNDS, list(NUMBERS))
     usl_cells = [
         (way, law, n, rounds, noise)
@@ -128,7 +124,6 @@ def cases(options: Namespace) -> list[Case]:
 
 
 def measured(trial: Trial) -> Record:
-    """Return a cell with its coverages, or with what is found of a law."""
     trials = 20 if trial.short else 150
     way, law, *how = trial.case
     return {"trials": trials, "found": covered(way, law, *how, trials) if how else recovered(law, trials)}
@@ -187,12 +182,10 @@ def _number(value: float | None) -> str:
 
 
 def counting(steps: int) -> Callable[[], None]:
-    """Return a function that keeps Python busy."""
     return lambda: sum(step for step in range(steps))
 
 
 def machine_measured(trial: Trial) -> dict[str, Any]:
-    """Return what each way does by number of workers, and the laws fitted to it."""
     rng = np.random.default_rng(0)
     network = OnnxModel(save_layers(initial_layers([64, 256, 256, 10], 0), trial.folder / "network.onnx"))
     branches = save_branches(trial.folder / "branches.onnx")

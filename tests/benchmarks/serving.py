@@ -45,7 +45,6 @@ def layered(folder: Path, *sizes: int) -> Path:
 
 @cache
 def seconds_of_a_step(model: Path) -> float:
-    """Return how long one step of a `stepping` model takes here, alone."""
     session = load_model(str(model), 1)
     rows = [np.full((1, 1), steps, np.float32) for steps in (100, 600)]
     short, long = (measure_latency(session, row, measurement_runs=30).median for row in rows)
@@ -53,14 +52,7 @@ def seconds_of_a_step(model: Path) -> float:
 
 
 def steps_for(model: Path, seconds: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Return rows for a `stepping` model that take about so long."""
     return np.maximum(1, np.round(np.asarray(seconds) / seconds_of_a_step(model)))[:, None]
-
-
-def read_trace(file: Path) -> np.recarray:
-    """Return what a server wrote of each request, in the order of arrival: times are its own, in seconds."""
-    rows = np.genfromtxt(file, "U40,f8,f8,f8,i8,i8", delimiter=",", names=True, encoding="utf-8")
-    return np.sort(np.atleast_1d(rows), order="received").view(np.recarray)
 
 
 def occupied(run: np.recarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,14 +87,12 @@ def simulated(came: np.ndarray, ends: np.ndarray, seconds: float) -> LoadResult:
 
 
 def settled(result: LoadResult) -> LoadResult:
-    """Return a run without its first tenth."""
     kept = result.intended >= SKIP * result.seconds
     times = (x[kept] - SKIP * result.seconds for x in (result.intended, result.started, result.finished))
     return LoadResult(*times, result.ok[kept], (1 - SKIP) * result.seconds, result.metadata)
 
 
 def p99(result: LoadResult) -> float:
-    """Return the 99th percentile of a run without its first tenth."""
     return float(np.quantile(settled(result).latencies, 0.99))
 
 
@@ -115,7 +105,6 @@ def warm(server: Served, row: np.ndarray) -> None:
 
 @contextmanager
 def traced(model: Path, *options: str) -> Iterator[tuple[Served, Path]]:
-    """Serve a model that writes a trace."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "trace.csv")
         with served(model, *options, "--trace", str(trace), *PATIENT) as server:
@@ -123,11 +112,15 @@ def traced(model: Path, *options: str) -> Iterator[tuple[Served, Path]]:
 
 
 def ended(server: Served, trace: Path) -> np.recarray:
-    """End a server, and return what its trace says of the requests that it answered."""
+    """End a server, and return what its trace says of the requests that it answered, in the order of arrival.
+
+    Times are the server's own, in seconds.
+    """
     server.process.terminate()
     server.process.wait()
-    run = read_trace(trace)
-    return run[(run.request_id != "warm") & (run.code == 200)]
+    rows = np.genfromtxt(trace, "U40,f8,f8,f8,i8,i8", delimiter=",", names=True, encoding="utf-8")
+    rows = rows[(rows["request_id"] != "warm") & (rows["code"] == 200)]
+    return np.sort(rows, order="received").view(np.recarray)
 
 
 def beforehand(model: Path, rows: np.ndarray, seconds: float) -> np.ndarray:

@@ -29,9 +29,9 @@ from tests.benchmarks import (
     what_if,
 )
 from tests.benchmarks.harness import Trial
+from tests.benchmarks.peers import AGAIN, MORE
 from tests.benchmarks.processes import in_child
 from tests.benchmarks.subjects import CALLS, ITERATIONS, LENGTHS, calls_of, work
-from tests.benchmarks.ways import AGAIN, MORE
 from tinybench.production import share_e_value
 from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.roofline.batch_sizes import Gain

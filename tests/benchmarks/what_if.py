@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.formats import grouped, lines
-from tests.benchmarks.harness import NO_BLAS, Benchmark, Part, Record, Records, Trial
+from tests.benchmarks.harness import NO_BLAS, Benchmark, Part, Records, Trial
 from tinybench.bottleneck import what_if
 from tinybench.support.profiling.what_if_experiment import Run, Stage, WhatIf, in_order, in_rounds
 
@@ -67,7 +67,6 @@ def lateness() -> float:
 
 @cache
 def amount_per_second(kind: str) -> float:
-    """Return how much of a kind of work takes 1 s."""
     if kind == "wait":
         return 1e6
     return _TRIAL[kind] / min(timeit.repeat(lambda: KINDS[kind](_TRIAL[kind]), repeat=9, number=1))
@@ -85,7 +84,6 @@ class Known:
         return item
 
     def faster(self, speedup: float) -> Known:
-        """Return the stage really made faster."""
         return replace(self, amount=max(1, round(self.amount / speedup)))
 
 
@@ -140,15 +138,12 @@ def two_processes(stages: Mapping[str, Stage], first: int, length: int) -> None:
 
 @dataclass
 class Pipeline:
-    """A pipeline: how it runs, its stages, and the one that is to be faster."""
-
     told: str
     run: Run
     stages: dict[str, Known]
     name: str
 
     def faster(self, speedup: float) -> dict[str, Stage]:
-        """Return the stages, one of them really made faster."""
         return {**self.stages, self.name: self.stages[self.name].faster(speedup)}
 
 
@@ -193,7 +188,6 @@ ASKED = ("sequential", "threads", "two processes and a queue", "a lock")  # the 
 
 
 def half_width(found: WhatIf, arm: str) -> float:
-    """Return how far the interval of a truth reaches to either side."""
     _, low, high = found.saved(arm)
     return (high - low) / 2
 
@@ -247,23 +241,20 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
-def row_of(family: str, trials: Records) -> Record:
-    """Return what the trials of a family have in common."""
-    answered = [each for each in off(trials) if math.isfinite(each)]
-    row = {"family": family, "trials": len(trials), "answered": len(answered), "right": hits(trials)}
-    row |= {"median": median(answered) if answered else None, "worst": max(answered, default=None)}
-    row |= {"kept": hits(trials, "promised"), "broken": max(off(trials, "promised"))}
-    return {**row, "share": row["right"] / len(trials)}
-
-
 def page(found: Records) -> list[str]:
-    unsure = sum(trial["unsure"] > SURE for trial in found)
+    rows, unsure = [], sum(trial["unsure"] > SURE for trial in found)
+    for (family,), trials in grouped(found, "family").items():
+        answered = [each for each in off(trials) if math.isfinite(each)]
+        row = {"family": family, "trials": len(trials), "answered": len(answered), "right": hits(trials)}
+        row |= {"median": median(answered) if answered else None, "worst": max(answered, default=None)}
+        row |= {"kept": hits(trials, "promised"), "broken": max(off(trials, "promised"))}
+        rows.append({**row, "share": hits(trials) / len(trials)})
     worst = [trial for trial in sorted(found, key=lambda trial: trial["family"]) if not hits([trial])]
     return [
         f"Trials ran {', '.join(condition for (condition,) in grouped(found, 'condition'))}. Points are percent of the present time. "
         f"In {unsure} of all {len(found)} trials the truth itself is not known to 1 point.",
         lines(
-            (row_of(family, trials) for (family,), trials in grouped(found, "family").items()),
+            rows,
             "pipelines | trials | answered | within 3 points | of all % | median off | worst off | "
             "promise within 3 points | promise, worst off",
             "{family} | {trials} | {answered} | {right} | {share:100×.0f} | {median:100×.1f} | {worst:100×.1f} | "
