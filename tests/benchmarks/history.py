@@ -168,10 +168,9 @@ def page(found: Records) -> list[str]:
     tables = []
     for (unit,), records in grouped(found, "unit").items():
         rows: dict[str, dict[str, str]] = {}
-        for (way, kind), of in sorted(
-            pooled(records, "way", "scatter").items(), key=lambda each: WAYS.index(each[0][0])
-        ):
-            rows.setdefault(kind, {"scatter": kind})[way] = "{} of {}".format(*of)
+        for way in WAYS:
+            for (kind,), of in pooled((each for each in records if each["way"] == way), "scatter").items():
+                rows.setdefault(kind, {"scatter": kind})[way] = "{} of {}".format(*of)
         tables += [f"Histories with any alarm, of {unit}:", table(rows.values())]
     return [
         f"`StepDetector` is asked for a level of 1 % for each history. Independent scatter, all kinds: {seen} of {n} histories "

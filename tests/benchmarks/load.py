@@ -1,21 +1,16 @@
 """Which p99 do load generators report, and which would users suffer who do not wait for each other?
 
 A real `tinybench serve` (one worker, no batches) answers each tool, a new process for every run. It stalls by order for
-1 s in every 10 s, or not at all, and writes a trace: when each request was received and answered. From it comes the
-truth:
+1 s in every 10 s, or not at all, and writes a trace: when each request was received and answered. The truth for
+`tinybench load` joins it, by X-Request-Id, with the intended starts that were saved: from these until the server handed
+the answers over. Others do not say when a request was meant to start. Their truth is what users would suffer who arrive
+independently of each other at the tool's own rate: Poisson arrivals replayed through the service times of this run and
+its stalls (`tinybench.load.simulate_queue`; a stall is a job that takes as long). The service time of a request is what
+the server spent on it alone: from when it was received, or the answer before it was out, until its answer was out.
 
-tinybench load
-    Joined by X-Request-Id with the intended starts that it saved: from the intended start until the server handed the
-    answer over.
-All others
-    They do not say when a request was meant to start. What users would suffer who arrive independently of each other at
-    the tool's own rate: Poisson arrivals replayed through the service times of this run and its stalls
-    (`tinybench.load.simulate_queue`; a stall is a job that takes as long). The service time of a request is what the
-    server spent on it alone: from when it was received, or the answer before it was out, until its answer was out.
-
-Beside them stands the p99 of the requests that the tool did send, as the server saw them. wrk reports more than that: after
-the run it adds requests that were never sent, as if each connection had gone on at its mean pace (`stats_correct` in its
-source, after Tene's HdrHistogram). Needs Debian's wrk and hey.
+Beside them stands the p99 of the requests that the tool did send, as the server saw them. wrk reports more than that:
+after the run it adds requests that were never sent, as if each connection had gone on at its mean pace (`stats_correct`
+in its source, after Tene's HdrHistogram). Needs Debian's wrk and hey.
 """
 
 from __future__ import annotations
@@ -25,15 +20,12 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -42,6 +34,7 @@ from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Case, Part, Record
 from tests.benchmarks.processes import child, in_child, printed
 from tests.benchmarks.serving import ALONE, ended, layered, traced
 from tinybench.load import LoadResult, simulate_queue
+from tinybench.tools.serving.client import Users, address_of
 
 BODY = json.dumps({"inputs": [[5.1, 3.5, 1.4, 0.2]]})
 THINK = 0.009  # s, of the users of closed loops: of about 100 requests a second each
@@ -124,15 +117,10 @@ def generate(url: str, rate: float, seconds: float, folder: str) -> None:
     """Send Poisson arrivals, each from the next free thread on a connection of its own that stays open."""
     import mlperf_loadgen as lg
 
-    own, server = threading.local(), urlsplit(url)
+    clients = Users(address_of(url), [BODY.encode()], 60.0)
 
     def ask(query: Any) -> None:
-        if not hasattr(own, "connection"):
-            own.connection = HTTPConnection(server.hostname or "", server.port)
-        own.connection.request("POST", "/predict", BODY, JSON)
-        answer = own.connection.getresponse()
-        answer.read()
-        assert answer.status == 200, answer.status
+        assert clients.send(query.id), clients.outcomes
         lg.QuerySamplesComplete([lg.QuerySampleResponse(query.id, 0, 0)])
 
     settings, logs = lg.TestSettings(), lg.LogSettings()
@@ -153,12 +141,8 @@ def ours(url: str, rate: float, seconds: float, folder: Path, closed: bool = Fal
     """Run `tinybench load`; exit code 3 is that it refuses its percentile."""
     file = folder / "rows.csv"
     command = [sys.executable, "-m", "tinybench", "load", url, "--seconds", seconds, "--format", "json", "--save", file]
-    how = ["--closed", users(rate), "--think", f"{THINK * 1e3:g}ms"]
-    command += (
-        how
-        if closed
-        else ["--rate", rate, "--connections", 8000, "--timeout", "60s", "--seed", hash(str(folder)) % 1000]
-    )
+    how = ["--rate", rate, "--connections", 8000, "--timeout", "60s", "--seed", hash(str(folder)) % 1000]
+    command += ["--closed", users(rate), "--think", f"{THINK * 1e3:g}ms"] if closed else how
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

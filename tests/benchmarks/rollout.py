@@ -6,24 +6,16 @@ the same classifier; the new one's server gets a fault by order. Trials come in 
 shuffled anew each time.
 
 What is right was written down before the first trial, from what is injected. The settings (requests a second, how much
-each stage must see, how fast the drift grows) were chosen on earlier trials, which are not counted:
+each stage must see, how fast the drift grows) were chosen on earlier trials, which are not counted. An equal version is
+promoted. At 5 % those go back that are harmful from the first answer on: every answer takes 20 ms more (users are
+promised 50 ms), a random tenth of the answers names another class, or the worker dies of 5 % of the rows, and of the
+second try at them. A drift goes back at 20 %: the share of wrong answers grows with the square of the answers given, all
+are wrong after 2000. The stage of 5 % ends when the labels of its 250 pairs have come. Two or three of these pairs had a
+wrong answer, and labels stop a version at a dozen. The stage of 20 % would end with some 50 wrong pairs more.
 
-equal
-    Nothing is injected. Promoted.
-slow
-    Every answer takes 20 ms more; users are promised 50 ms. Harmful from the first answer on: back at 5 %.
-wrong
-    A random tenth of the answers names another class. Back at 5 %.
-crash
-    The worker dies of 5 % of the rows, and of the second try at them. Back at 5 %.
-drift
-    The share of wrong answers grows with the square of the answers given, all are wrong after 2000. The stage of 5 %
-    ends when the labels of its 250 pairs have come. Two or three of these pairs had a wrong answer, and labels stop a
-    version at a dozen. The stage of 20 % would end with some 50 wrong pairs more. Back at 20 %.
-
-Labels come half a second after the answers, and decide. The goal is 95 % of the trials of each. The share of users who met the fault: those who got no answer, or one that came
-later than the old version's by more than 10 ms, or that differs from the old version's to the same row. An equal
-version has no fault: what stands there are answers that a busy machine delayed, as it does the old version's.
+Labels come half a second after the answers, and decide. Those met the fault who got no answer, or one that came later
+than the old version's by more than 10 ms, or that differs from the old version's to the same row. An equal version has
+no fault: what stands there are answers that a busy machine delayed, as it does the old version's.
 """
 
 from __future__ import annotations
