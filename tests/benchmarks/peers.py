@@ -136,15 +136,9 @@ def run_tinybench(seconds: float) -> list[dict[str, Any]]:
     """Return the same records, with intervals, from interleaved rounds."""
     from tinybench import compare, measure_latencies
 
-    began = time.perf_counter()
-    measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=20)  # thrown away: warms all callables alike
-    values: Samples = {name: [] for name in CALLS}
-    while not values["A"] or time.perf_counter() - began < seconds:
-        for name, result in measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=50).items():
-            values[name] += result.values
-    records = []
+    records, results = [], measure_latencies(CALLS, 1, 20, 20_000, max_seconds=seconds)
     for subject in list(CALLS)[1:]:
-        found = compare(values[subject], values["A"], paired=True)
+        found = compare(results[subject], results["A"])
         about = {"subject": subject, "ratio": found.ratio, "interval": found.ratio_ci}
         records.append({**about, "flagged": flagged(subject, found.verdict)})
     return records
@@ -152,24 +146,20 @@ def run_tinybench(seconds: float) -> list[dict[str, Any]]:
 
 def run_live(trials: int, seconds: float) -> list[dict[str, Any]]:
     """Return one record for each anytime-valid race: A against itself several times, and against the slower ones."""
-    from tinybench import compare_live
-
     records = []
     for subject in [AGAIN] * trials + list(CALLS)[2:]:
         limit = seconds if subject == AGAIN else 10 * seconds
         began = time.perf_counter()
-        found = compare_live({subject: CALLS[subject], "A": CALLS["A"]}, 1, max_seconds=limit)
+        verdict = by_live(CALLS, subject, limit)
         took = time.perf_counter() - began
-        records.append({"subject": subject, "flagged": flagged(subject, found.verdict), "seconds": took})
+        records.append({"subject": subject, "flagged": flagged(subject, verdict), "seconds": took})
     return records
 
 
 def by_compare(calls: dict[str, Any], other: str, seconds: float) -> str:
     from tinybench import compare, measure_latencies
 
-    results = measure_latencies(
-        {name: calls[name] for name in (other, "A")}, 1, measurement_runs=20_000, max_seconds=seconds
-    )
+    results = measure_latencies({name: calls[name] for name in (other, "A")}, 1, 5, 20_000, max_seconds=seconds)
     return compare(results[other], results["A"]).verdict
 
 
