@@ -38,6 +38,10 @@ from tinybench.bottleneck import what_if
 from tinybench.support.profiling.what_if_experiment import Run, Stage, WhatIf, in_order, in_rounds
 
 FAMILIES = ("sequential", "threads", "threads that share the interpreter", "two processes and a queue", "a lock")
+SPEEDUPS = (1.25, 2.0, 5.0)
+TOLERANCE, SURE = 0.03, 0.01
+GOAL = 0.9
+ASKED = ("sequential", "threads", "two processes and a queue", "a lock")  # the families that must reach the goal
 ITEMS = 25
 _BYTES, _NUMBERS, _LIST = bytes(1 << 23), np.linspace(0.0, 1.0, 1 << 20), [0.5] * (1 << 17)
 
@@ -179,12 +183,6 @@ def draw(family: str, seed: int) -> Pipeline:
         workers = rng.randint(2, 3)
         run, how = (lambda s: pool_of_threads(s, workers)), f"{workers} threads"
     return Pipeline(how, run, stages, rng.choice(list(stages)))
-
-
-SPEEDUPS = (1.25, 2.0, 5.0)
-TOLERANCE, SURE = 0.03, 0.01
-GOAL = 0.9
-ASKED = ("sequential", "threads", "two processes and a queue", "a lock")  # the families that must reach the goal
 
 
 def half_width(found: WhatIf, arm: str) -> float:
