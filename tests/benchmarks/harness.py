@@ -62,7 +62,8 @@ class Part:
     """One section of a page.
 
     `measured` takes a trial and returns its record, or a list of records. `page` and `goals` take the list of all
-    records in the order of the cases, each with its condition, round and case. Without `cases` there is one trial, and they take its record.
+    records in the order of the cases, each with its condition, round and case, whose values are named by `fields`.
+    Without `cases` there is one trial, and they take its record. `short` are the cases of the short form.
     `parallel` says how trials share the machine: not at all, in ``--jobs`` "threads" that wait for processes, in such
     threads on "cores" of their own, or in as many "processes" as there are cores, which suits simulations.
     """
@@ -71,8 +72,16 @@ class Part:
     measured: Callable[[Trial], Any]
     page: Callable[[Any], list[str]]
     goals: Callable[[Any], dict[str, bool]] = lambda found: {}
-    cases: Callable[[Namespace], Iterable[Case]] | None = None
+    cases: Callable[[Namespace], Iterable[Case]] | Sequence[Case] | None = None
     parallel: str = ""
+    short: Sequence[Case] | None = None
+    fields: Sequence[str] = ()
+
+    def cases_of(self, options: Namespace) -> Iterable[Case]:
+        """Return the cases that a run measures."""
+        if options.short and self.short is not None:
+            return self.short
+        return self.cases(options) if callable(self.cases) else self.cases or [()]
 
     @property
     def source(self) -> str:
@@ -104,7 +113,8 @@ class Benchmark:
                 found[name] = lines[-1]["found"]
             elif lines:
                 found[name] = [
-                    {"condition": line["condition"], "round": line["round"], "case": tuple(line["case"])} | record
+                    {key: line[key] for key in ("condition", "round")}
+                    | {"case": tuple(line["case"]), **dict(zip(part.fields, line["case"], strict=False)), **record}
                     for line in lines
                     for record in (line["found"] if isinstance(line["found"], list) else [line["found"]])
                 ]
@@ -192,11 +202,11 @@ def trials_of(
     benchmark: Benchmark, part: str, options: Namespace, folder: Path, done: Counter[str]
 ) -> Iterator[tuple[int, list[Trial]]]:
     """Yield shuffled trials that are not done, a list for each round and condition, with its number of busy processes."""
-    cases = benchmark.parts[part].cases
-    for number in range(getattr(options, "rounds", 1) if cases else 1):
+    cases = benchmark.parts[part].cases_of
+    for number in range(getattr(options, "rounds", 1) if benchmark.parts[part].cases else 1):
         for condition, busy in benchmark.conditions(options).items():
             left = []
-            for place, case in enumerate(cases(options) if cases else [()]):
+            for place, case in enumerate(cases(options)):
                 trial = Trial(part, condition, number, case, place, options, folder)
                 if done[key_of(trial)]:
                     done[key_of(trial)] -= 1

@@ -1,24 +1,30 @@
 """Are steps in a history of 300 commits found, and how often is one told where there is none?
 
-Histories without a step: how many ever raise an alarm, looking after every commit. Histories with four steps of 2 % or
-1 %: how soon they are found, and how well placed. Peers look at the first of the same histories.
+Histories without a step: how many ever raise an alarm. Histories with four steps: how soon they are found, how well placed.
 """
 
 from __future__ import annotations
 
-from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.signal import lfilter
 from scipy.stats import binom, binomtest
 
-from tests.benchmarks import history_data as data
 from tests.benchmarks.formats import grouped, lines, pooled, table
-from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
-from tests.benchmarks.history_data import CORRELATED, INDEPENDENT, OUTLIERS, PLACED, UNITS
+from tests.benchmarks.harness import Benchmark, Part, Record, Records, Trial
+from tests.benchmarks.processes import in_environment
 from tinybench.tools.history.steps import StepDetector, find_steps
+
+COMMITS, SCATTER = 300, 0.005
+OUTLIERS = tuple(f"outliers, 1 in {n}" for n in ("50, both sides", "20, both sides", "20, slow"))
+INDEPENDENT = ("normal", "t, 3 df", "t, 2 df", *OUTLIERS)
+CORRELATED = {f"autocorrelation {rho}": rho for rho in (0.1, 0.2, 0.3, 0.5)}
+UNITS = {"ratios": "", "milliseconds": ", ms"}  # and how their ways are called
+PLACED = tuple(range(60, 300, 60))  # where steps are, up to 15 commits earlier or later
 
 LEVEL = 0.01
 HISTORIES, BLOCK = 1000, 40  # of each independent scatter; of a case, and of correlated scatter and some peers
@@ -27,64 +33,116 @@ WAYS = ("StepDetector", "neighbours", "PELT, once", "PELT", "E-divisive")
 ASKED = ("normal", *OUTLIERS)  # with 100 histories each, and a goal; others have 25
 STEPS = [(0.02, kind) for kind in (*ASKED, "t, 3 df", "t, 2 df", "autocorrelation 0.3")]
 STEPS += [(0.01, "normal"), (0.01, "t, 3 df")]
+CASES = [*product(INDEPENDENT, range(0, HISTORIES, BLOCK)), *((kind, 0) for kind in CORRELATED)]
+STEP_CASES = [(*each, first) for each in STEPS for first in range(0, 100 if each in STEPS[:4] else 25, 25)]
 NEAR = 10  # a step told up to so many commits off is this one; others are false
 SOON = (3, 4, 5, 6, 8, 15, 20)
 
 INTRO = (
     "Simulated: each history is of 300 commits whose ratio to a baseline, measured in the same rounds, scatters by 0.5 % "
     "(Student's t: has the scale 0.5 %). Outliers lie 5 to 20 % off. The same histories in ms are those of a machine that "
-    "wanders by 0.2 % a commit and three times becomes 2 to 5 % slower or faster for good; the ratio does not see it. "
-    "What is drawn stands in [history_data.py](../history_data.py).\n\n"
+    "wanders by 0.2 % a commit and three times becomes 2 to 5 % slower or faster for good; the ratio does not see it.\n\n"
     "`StepDetector` and PELT look after every commit (or PELT once, when the history ends, where it says so); "
     "neighbours are compared with a tolerance of 2 %. PELT: `ruptures`, "
     "least squares, 3 ln n σ² for each change, σ by neighbours' differences. E-divisive: "
     "Apache Otava's, as it comes (t tests, level 0.001), asked "
     "once, when the history ends: it has only one chance of a false alarm where the others have 300.\n\n"
-    "What the detector cannot do: where each value takes after the one before (autocorrelation), it tries to take that "
-    "away, but its rate of false alarms holds no longer; the page shows by how much. It cannot tell a machine that "
-    "drifts from code that became slower, so it needs ratios. A change that lasts fewer than three commits is hardly "
-    "told from chance at this rate of alarms, and with fewer than about 20 values on the old level a step takes longer "
-    "to find. Where two of the first five values on the new level are outliers, it takes longer. With heavy tails "
-    "(Student's t) some of the five lie far from either level, and a step of 1 % is only twice the scatter: both take "
-    "more than 5 commits. The size of a step is biased upwards "
-    "at its alarm (it was found because it looked large); `find_steps` estimates it again by all later values."
+    "What the detector cannot do: a change that lasts fewer than three commits is hardly told from chance at this rate of "
+    "alarms, and with fewer than about 20 values on the old level a step takes longer to find."
 )
 
 
-def alarms(values: Any) -> bool:
-    """Return whether the detector ever raises an alarm; looking ends with the first."""
-    detector = StepDetector(LEVEL)
-    return any(detector.add(value) for value in values)
+class History(NamedTuple):
+    """Ratios to a baseline measured in the same rounds, the times in ms on a machine that drifts, where steps are."""
+
+    ratios: np.ndarray
+    milliseconds: np.ndarray
+    steps: list[int]
 
 
-def cases(options: Namespace) -> list[Case]:
-    """Return each kind of scatter with the first seed of a block."""
-    if options.short:
-        return [("t, 2 df", 0)]
-    return [*product(INDEPENDENT, range(0, HISTORIES, BLOCK)), *((kind, 0) for kind in CORRELATED)]
+def scatter(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return deviations with the standard deviation 1 (Student's t: with the scale 1)."""
+    if kind in CORRELATED:
+        rho = CORRELATED[kind]
+        steps = rng.normal(size=n) * np.where(np.arange(n), (1 - rho**2) ** 0.5, 1)
+        return np.asarray(lfilter([1], [1, -rho], steps))
+    if kind.startswith("t,"):
+        return rng.standard_t(int(kind[3]), size=n)
+    values = rng.normal(size=n)
+    if kind.startswith("outliers"):
+        often = float(kind.split()[3].rstrip(","))
+        far = rng.uniform(10, 40, n) * (rng.random(n) < 1 / often)
+        values += far if kind.endswith("slow") else far * rng.choice([-1, 1], n)
+    return values
+
+
+def drawn(kind: str, step: float, seed: int) -> History:
+    """Return a history with four steps up or down by a share `step`, or without any (0).
+
+    The machine wanders by 0.2 % from commit to commit and, three times, becomes 2 to 5 % slower or faster for good.
+    """
+    rng = np.random.default_rng([seed, round(1e6 * step), *kind.encode()])
+    deviations = SCATTER * scatter(kind, COMMITS, rng)
+    machine = np.cumsum(0.002 * rng.normal(size=COMMITS))
+    for at in rng.integers(20, COMMITS - 20, 3):
+        machine[at:] += rng.choice([-1, 1]) * rng.uniform(0.02, 0.05)
+    steps = [int(at + rng.integers(-15, 16)) for at in PLACED] if step else []
+    level = np.zeros(COMMITS)
+    for at in steps:
+        level[at:] += rng.choice([-1, 1]) * np.log1p(step)
+    ratios = np.exp(level) * np.maximum(0.05, 1 + deviations)
+    return History(ratios, 10 * ratios * np.exp(machine), steps)
+
+
+def neighbours(values: np.ndarray) -> list[int]:
+    return [int(i) + 1 for i in np.flatnonzero(np.abs(np.diff(values) / values[:-1]) > 0.02)]
+
+
+def pelt(values: np.ndarray) -> list[int]:
+    """Return the change points of PELT: least squares, 3 ln n σ² for each, σ by the differences of neighbours."""
+    import ruptures  # type: ignore[import-untyped]
+
+    sigma = 1.4826 * np.median(np.abs(np.diff(values))) / 2**0.5
+    found = ruptures.KernelCPD("linear", min_size=2).fit(values).predict(pen=3 * np.log(len(values)) * sigma**2)
+    return [int(i) for i in found[:-1]]
+
+
+def pelt_online(values: np.ndarray) -> list[tuple[int, int]]:
+    """Return, for each change point that PELT tells when asked after every commit, after which it first did so."""
+    first: dict[int, int] = {}
+    for n in range(10, len(values) + 1):
+        for at in pelt(values[:n]):
+            first.setdefault(at, n - 1)
+    return list(first.items())
+
+
+def e_divisive(series: Sequence[np.ndarray]) -> list[list[int]]:
+    """Return the change points of E-divisive with t tests, as Apache Otava does by default, asked once at the end."""
+    script = Path(__file__).with_name("history_edivisive.py")
+    return in_environment("apache-otava==0.8.0", script, [each.tolist() for each in series])  # type: ignore[no-any-return]
+
+
+def alarm(values: np.ndarray) -> bool:
+    return any(map(StepDetector(LEVEL).add, values))
 
 
 def measured(trial: Trial) -> Records:
     """Return, by unit and way, in how many of how many histories there was an alarm."""
     kind, first = trial.case
     number, peers = (2, 1) if trial.short else (BLOCK, PEERS)
-    histories = [data.drawn(kind, 0.0, seed) for seed in range(first, first + number)]
-    found: dict[tuple[str, str], Iterable[Any]] = {("ratios", "StepDetector"): [alarms(h.ratios) for h in histories]}
+    histories = [drawn(kind, 0.0, seed) for seed in range(first, first + number)]
+    found: list[tuple[str, str, Iterable[Any]]] = [("ratios", WAYS[0], [alarm(h.ratios) for h in histories])]
     for unit in UNITS if first == 0 else ():
         series = [getattr(history, unit) for history in histories]
-        found |= {
-            (unit, "neighbours"): map(data.neighbours, series),
-            (unit, "PELT, once"): map(data.pelt, series),
-            (unit, "E-divisive"): [] if trial.short else data.e_divisive(series[:peers]),  # it is downloaded
-        }
-    if first == 0:
-        found["ratios", "PELT"] = [data.pelt_online(history.ratios) for history in histories[:peers]]
-        found["milliseconds", "StepDetector"] = [alarms(history.milliseconds) for history in histories[:peers]]
-    rows = []
-    for (unit, way), answers in found.items():
-        rang = list(map(bool, answers))
-        rows.append({"scatter": kind, "unit": unit, "way": way, "rang": sum(rang), "of": len(rang)})
-    return rows
+        slow = ("PELT", map(pelt_online, series[:peers])) if unit == "ratios" else (WAYS[0], map(alarm, series[:peers]))
+        found += [
+            (unit, "neighbours", map(neighbours, series)),
+            (unit, "PELT, once", map(pelt, series)),
+            (unit, "E-divisive", [] if trial.short else e_divisive(series[:peers])),  # it is downloaded
+            (unit, *slow),
+        ]
+    answers = [(unit, way, list(map(bool, told))) for unit, way, told in found]
+    return [{"unit": unit, "way": way, "rang": sum(told), "of": len(told)} for unit, way, told in answers]
 
 
 def goals(found: Records) -> dict[str, bool]:
@@ -100,21 +158,19 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def detector(found: Records) -> Records:
-    """Return the records of the detector on ratios with independent scatter."""
-    return [
-        each for each in found if each["unit"] == "ratios" and each["way"] == WAYS[0] and each["scatter"] in INDEPENDENT
-    ]
+    ours = grouped(found, "unit", "way")["ratios", WAYS[0]]
+    return [each for each in ours if each["scatter"] in INDEPENDENT]
 
 
 def page(found: Records) -> list[str]:
     [(seen, n)] = pooled(detector(found), "way").values()
     ci = binomtest(seen, n).proportion_ci(method="exact")
-    cells, tables = pooled(found, "unit", "scatter", "way"), []
-    for unit in UNITS:
+    tables = []
+    for (unit,), records in grouped(found, "unit").items():
         rows: dict[str, dict[str, str]] = {}
-        for at, kind, way in sorted(cells, key=lambda key: WAYS.index(key[2])):
-            if at == unit:
-                rows.setdefault(kind, {"scatter": kind})[way] = "{} of {}".format(*cells[at, kind, way])
+        for way in WAYS:
+            for (kind,), of in pooled((each for each in records if each["way"] == way), "scatter").items():
+                rows.setdefault(kind, {"scatter": kind})[way] = "{} of {}".format(*of)
         tables += [f"Histories with any alarm, of {unit}:", table(rows.values())]
     return [
         f"`StepDetector` is asked for a level of 1 % for each history. Independent scatter, all kinds: {seen} of {n} histories "
@@ -124,9 +180,9 @@ def page(found: Records) -> list[str]:
     ]
 
 
-def matched(steps: list[int], told: Iterable[tuple[int, int]]) -> Record:
+def matched(steps: list[int], told: Sequence[tuple[int, int]]) -> Record:
     """Return, for steps and what is told as (index, found): delays (1: at the first value), distances, how many are false."""
-    delays, off, told = [], [], list(told)
+    delays, off = [], []
     for at in steps:
         near = [(abs(index - at), found - at + 1) for index, found in told if abs(index - at) <= NEAR and found >= at]
         delays.append(min((delay for _, delay in near), default=999))
@@ -135,41 +191,40 @@ def matched(steps: list[int], told: Iterable[tuple[int, int]]) -> Record:
     return {"delays": delays, "off": off, "false": false}
 
 
-def step_cases(options: Namespace) -> list[Case]:
-    """Return sizes and scatters of steps with the first seed of a block of 25."""
-    if options.short:
-        return [(*STEPS[0], 0)]
-    return [(*each, first) for each in STEPS for first in range(0, 100 if each in STEPS[: len(ASKED)] else 25, 25)]
+def held(steps: list[int], size: float, found: Sequence[Any]) -> list[list[bool]]:
+    """Return, for each change that is found near a step, whether its intervals hold the true place and size."""
+    hold = []
+    for each in found:
+        at = min(steps, key=lambda at: abs(at - each.index))
+        truth = size if each.change > 0 else 1 / (1 + size) - 1
+        if abs(at - each.index) <= NEAR:
+            hold.append([bool(each.low <= at <= each.high), bool(each.change_ci[0] <= truth <= each.change_ci[1])])
+    return hold
 
 
 def step_measured(trial: Trial) -> Records:
     """Return, for each history, what the detector told, and of the first ones what peers did."""
     step, kind, first = trial.case
-    histories = [data.drawn(kind, step, seed) for seed in range(first, first + (1 if trial.short else 25))]
-    about, rows = {"step": step, "scatter": kind}, []
+    histories = [drawn(kind, step, seed) for seed in range(first, first + (1 if trial.short else 25))]
+    rows = []
     for history in histories:
-        steps, hold = find_steps(history.ratios), []
-        for found in steps:
-            at = min(history.steps, key=lambda at: abs(at - found.index))
-            if abs(at - found.index) <= NEAR:
-                truth = step if found.change > 0 else 1 / (1 + step) - 1
-                size = found.change_ci[0] <= truth <= found.change_ci[1]
-                hold.append([bool(found.low <= at <= found.high), bool(size)])
-        told = matched(history.steps, [(found.index, found.found) for found in steps])
-        rows.append({**about, "way": "StepDetector", "hold": hold, **told})
+        found = find_steps(history.ratios)
+        told = matched(history.steps, [(each.index, each.found) for each in found])
+        rows.append({"way": WAYS[0], "hold": held(history.steps, step, found), **told})
     few = histories[: 2 if first == 0 else 0]
     for unit, ending in UNITS.items() if few else ():
         series = [getattr(history, unit) for history in few]
-        ways = {
-            "neighbours": [[(at, at) for at in data.neighbours(values)] for values in series],
-            "PELT": [[(at, at) for at in data.pelt(values)] for values in series]
-            if ending
-            else map(data.pelt_online, series),
-            "E-divisive": [[(at, at) for at in each] for each in ([] if trial.short else data.e_divisive(series))],
+        once = {
+            "neighbours": map(neighbours, series),
+            "PELT": map(pelt, series),
+            "E-divisive": [] if trial.short else e_divisive(series),
         }
+        ways = {way: [[(at, at) for at in each] for each in answers] for way, answers in once.items()}
+        if unit == "ratios":
+            ways["PELT"] = list(map(pelt_online, series))
         for way, answers in ways.items():
             pairs = zip(few, answers, strict=False)
-            rows += [{**about, "way": way + ending, **matched(history.steps, each)} for history, each in pairs]
+            rows += [{"way": way + ending, **matched(history.steps, each)} for history, each in pairs]
     return rows
 
 
@@ -179,7 +234,6 @@ def within(records: Records, what: str, most: int) -> float:
 
 
 def step_goals(found: Records) -> dict[str, bool]:
-    """Return whether steps of 2 % are found and placed as asked for, where the scatter of most values is 0.5 %."""
     met = {}
     for kind in ASKED:
         if records := grouped(found, "step", "scatter", "way").get((0.02, kind, "StepDetector")):
@@ -199,12 +253,10 @@ def step_page(found: Records) -> list[str]:
         row |= {"steps": len(PLACED) * len(records), "place": place, "size": size, "each": false / len(records)}
         rows.append({**row, "late": soon["soon5"] if late else None})
     detector = [row for row in rows if row["way"] == "StepDetector"]
-    more = [f"{row['step']:.0%} with {row['scatter']}" for row in detector if round(100 * row["soon5"]) < 95]
     heads, cells = (
         " | ".join(each.format(most) for most in SOON) for each in ("found within {}, %", "{{soon{}:100×.0f}}")
     )
     return [
-        f"5 commits are not enough for 95 % of the steps here: {'; '.join(more) or 'none'}.",
         "`StepDetector`; found within 5: the alarm came with the fifth value on the new level or before. A step that was "
         "not found counts as not placed. The last columns say how often the 95 % intervals of those found hold the truth.",
         lines(
@@ -226,8 +278,15 @@ def step_page(found: Records) -> list[str]:
 BENCHMARK = Benchmark(
     "Steps in a history",
     {
-        "alarms": Part("Histories without a step", measured, page, goals, cases, "processes"),
-        "found": Part("Histories with steps", step_measured, step_page, step_goals, step_cases, "processes"),
+        "alarms": Part(
+            "Histories without a step", measured, page, goals, CASES, "processes", [("t, 2 df", 0)], ["scatter"]
+        ),
+        "found": Part(
+            "Histories with steps",
+            *(step_measured, step_page, step_goals, STEP_CASES, "processes"),
+            short=STEP_CASES[:1],
+            fields=["step", "scatter"],
+        ),
     },
     INTRO,
 )

@@ -30,14 +30,20 @@ def busy_cores(number: int) -> Iterator[None]:
             burner.wait()
 
 
-def child(*command: str, **environ: str) -> str:
-    """Return the output of a Python process."""
+def printed(*command: object, **environ: str) -> str:
+    """Return the output of a program, which must succeed."""
     # pytest-benchmark measures nothing where it finds itself under pytest-xdist
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")} | environ
-    run = subprocess.run([sys.executable, *command], cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    words = [str(word) for word in command]
+    run = subprocess.run(words, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
     if run.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+        raise RuntimeError(f"{' '.join(words)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
     return run.stdout
+
+
+def child(*command: object, **environ: str) -> str:
+    """Return the output of a Python process."""
+    return printed(sys.executable, *command, **environ)
 
 
 def in_child(function: Callable[..., Any], *arguments: Any, **environ: str) -> Any:

@@ -6,55 +6,37 @@ the same classifier; the new one's server gets a fault by order. Trials come in 
 shuffled anew each time.
 
 What is right was written down before the first trial, from what is injected. The settings (requests a second, how much
-each stage must see, how fast the drift grows) were chosen on earlier trials, which are not counted:
+each stage must see, how fast the drift grows) were chosen on earlier trials, which are not counted. An equal version is
+promoted. At 5 % those go back that are harmful from the first answer on: every answer takes 20 ms more (users are
+promised 50 ms), a random tenth of the answers names another class, or the worker dies of 5 % of the rows, and of the
+second try at them. A drift goes back at 20 %: the share of wrong answers grows with the square of the answers given, all
+are wrong after 2000. The stage of 5 % ends when the labels of its 250 pairs have come. Two or three of these pairs had a
+wrong answer, and labels stop a version at a dozen. The stage of 20 % would end with some 50 wrong pairs more.
 
-equal
-    Nothing is injected. Promoted.
-slow
-    Every answer takes 20 ms more; users are promised 50 ms. Harmful from the first answer on: back at 5 %.
-wrong
-    A random tenth of the answers names another class. Back at 5 %.
-crash
-    The worker dies of 5 % of the rows, and of the second try at them. Back at 5 %.
-drift
-    The share of wrong answers grows with the square of the answers given, all are wrong after 2000. The stage of 5 %
-    ends when the labels of its 250 pairs have come. Two or three of these pairs had a wrong answer, and labels stop a
-    version at a dozen. The stage of 20 % would end with some 50 wrong pairs more. Back at 20 %.
-
-Labels come half a second after the answers, and decide. The goal is 95 % of the trials of each. The share of users who met the fault: those who got no answer, or one that came
-later than the old version's by more than 10 ms, or that differs from the old version's to the same row. An equal
-version has no fault: what stands there are answers that a busy machine delayed, as it does the old version's.
+Labels come half a second after the answers, and decide. Those met the fault who got no answer, or one that came later
+than the old version's by more than 10 ms, or that differs from the old version's to the same row. An equal version has
+no fault: what stands there are answers that a busy machine delayed, as it does the old version's.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tests.benchmarks.formats import bullets, exact_share, grouped, ranged, table
-from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Part, Trial
+from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Part, Record, Records, Trial
 from tinybench.tools.rollout.engine import roll_out
 from tinybench.tools.rollout.plan import Plan
 
 FAULTS = {"equal": "", "slow": "slow:20ms", "wrong": "wrong:10%", "crash": "crash:5%", "drift": "drift:2000"}
-RIGHT = {
-    "equal": ("promoted", 3),
-    "slow": ("rolled back", 0),
-    "wrong": ("rolled back", 0),
-    "crash": ("rolled back", 0),
-    "drift": ("rolled back", 1),
-}
+RIGHT = dict.fromkeys(FAULTS, ("rolled back", 0)) | {"equal": ("promoted", 3), "drift": ("rolled back", 1)}
 GOAL = 0.95
 SHARES = ("5 %", "20 %", "50 %", "100 %")
-Record = dict[str, Any]
 
 
 @cache
@@ -75,61 +57,51 @@ def measured(trial: Trial) -> Record:
     """Roll out once, and return how it ended; a rollout that fails was not right."""
     begun, [kind] = time.perf_counter(), trial.case
     seed = 1000 * trial.round + list(FAULTS).index(kind)
-    record: Record = {"kind": kind, "load": os.getloadavg()[0], "time": time.strftime("%FT%TZ", time.gmtime())}
-    fault = FAULTS[kind] and f"{FAULTS[kind]}:{seed}"
-    prometheus = None if trial.options.reader == "either" else trial.options.reader == "prometheus"
+    record: Record = {"load": os.getloadavg()[0]}
+    plan = Plan(fault=FAULTS[kind] and f"{FAULTS[kind]}:{seed}", seed=seed, label_delay=0.5)
     model, rows, labels = subject(trial.folder)
-    plan = Plan(fault=fault, seed=seed, label_delay=0.5, prometheus=prometheus)
     try:
         report = roll_out(model, model, rows, labels, plan)
     except Exception as error:
         record |= {"status": "failed", "stage": 0, "why": f"{type(error).__name__}: {error}"}
     else:
-        state = report.state
-        record |= {"status": state.status, "stage": state.stage, "why": state.why, "watched_by": report.watched_by}
-        record |= {name: getattr(report, name) for name in ("users", "exposed", "met", "seconds")}
+        record |= {name: getattr(report.state, name) for name in ("status", "stage", "why")}
+        record |= {name: getattr(report, name) for name in ("watched_by", "users", "exposed", "met", "seconds")}
         record["problems"] = sum(not look.fresh for look in report.looks)
-        record["evidence"] = report.looks[-1].evidence
     right = (record["status"], record["stage"]) == RIGHT[kind]
     return record | {"right": right, "all_seconds": time.perf_counter() - begun}
 
 
-def row(kind: str, records: Sequence[Record]) -> dict[str, str]:
-    """Return what became of a kind of version."""
-    status, stage = RIGHT[kind]
-    whole = [record for record in records if record["status"] != "failed"]
-    had, met = ([100 * record[name] / record["users"] for record in whole] for name in ("exposed", "met"))
-    return {
-        "version": f"{kind} ({FAULTS[kind]})" if FAULTS[kind] else kind,
-        "right is": f"{status} at {SHARES[stage]}",
-        "right": exact_share(sum(record["right"] for record in records), len(records)),
-        "decided after, s": ranged([record["seconds"] for record in whole]),
-        "users who had it": ranged(had, "{:.1f} %"),
-        "users who got a failed, late or differing answer": ranged(met, "{:.1f} %"),
-    }
+def ending(status: str, stage: int) -> str:
+    return f"{status} at {SHARES[stage]}"
 
 
-def goals(found: Sequence[Record]) -> dict[str, bool]:
-    """Return whether each kind of version ended as is right."""
+def goals(found: Records) -> dict[str, bool]:
     return {
-        f"{kind}: {RIGHT[kind][0]} at {SHARES[RIGHT[kind][1]]} in ≥ {GOAL:.0%} of {len(records)} trials": (
+        f"{kind}: {ending(*RIGHT[kind])} in ≥ {GOAL:.0%} of {len(records)} trials": (
             sum(record["right"] for record in records) >= GOAL * len(records)
         )
         for (kind,), records in grouped(found, "kind").items()
     }
 
 
-def page(found: Sequence[Record]) -> list[str]:
-    """Return the table, the reasons of all decisions, and the trials that did not end as is right."""
+def page(found: Records) -> list[str]:
     watched = " and ".join(sorted({record.get("watched_by", "nobody") for record in found}))
     total, blind = (sum(record.get(name, 0) for record in found) for name in ("all_seconds", "problems"))
-    reasons = {
-        kind: Counter(record["why"] or record["status"] for record in records)
-        for (kind,), records in grouped(found, "kind").items()
-    }
+    kinds = {kind: records for (kind,), records in grouped(found, "kind").items()}
+    reasons = {kind: Counter(each["why"] or each["status"] for each in records) for kind, records in kinds.items()}
+    rows = []
+    for kind, records in kinds.items():
+        whole = [record for record in records if record["status"] != "failed"]
+        had, met = ([100 * record[name] / record["users"] for record in whole] for name in ("exposed", "met"))
+        row = {"version": f"{kind} ({FAULTS[kind]})" if FAULTS[kind] else kind, "right is": ending(*RIGHT[kind])}
+        row["right"] = exact_share(sum(record["right"] for record in records), len(records))
+        row["decided after, s"] = ranged([record["seconds"] for record in whole])
+        row["users who had it"] = ranged(had, "{:.1f} %")
+        rows.append({**row, "users who got a failed, late or differing answer": ranged(met, "{:.1f} %")})
     wrong = [
-        f"{record['kind']}, trial {record['round']}: {record['status']} at {SHARES[record['stage']]}"
-        + (f", {record['why']}" if record["why"] else "")
+        f"{record['kind']}, trial {record['round']}: "
+        + ", ".join(filter(None, [ending(record["status"], record["stage"]), record["why"]]))
         for record in found
         if not record["right"]
     ]
@@ -137,7 +109,7 @@ def page(found: Sequence[Record]) -> list[str]:
         f"Load average at the start of a trial {ranged([record['load'] for record in found])}. Servers were read by "
         f"{watched}; {blind} looks of all rollouts had no new reading. {len(found)} trials took {total / 60:.0f} minutes, "
         "servers' start and end among them. Median, and range; shares of right ones with their 95 % interval.",
-        table(row(kind, records) for (kind,), records in grouped(found, "kind").items()),
+        table(rows),
         "What ended them:",
         bullets(f"{kind}: {', '.join(f'{why} {n}' for why, n in sorted(of.items()))}" for kind, of in reasons.items()),
         "Those that did not end as is right:" if wrong else "",
@@ -145,22 +117,9 @@ def page(found: Sequence[Record]) -> list[str]:
     ]
 
 
-def cases(options: Namespace) -> list[tuple[str]]:
-    """Return one case for each kind of version, or those that are asked for."""
-    return [(kind,) for kind in options.kinds]
-
-
 BENCHMARK = Benchmark(
     "Rollouts: the right stage, and who met the fault",
-    {"rollouts": Part("", measured, page, goals, cases)},
+    {"rollouts": Part("", measured, page, goals, [(kind,) for kind in FAULTS], short=[("slow",)], fields=["kind"])},
     algebra=ONNX_RUNTIME,
     rounds=40,
-    options={
-        "--kinds": {"nargs": "+", "choices": list(FAULTS), "default": list(FAULTS), "help": "of new versions (all)"},
-        "--reader": {
-            "choices": ["either", "prometheus", "own"],
-            "default": "either",
-            "help": "what reads the servers: Prometheus where it is installed, or the own reader (%(default)s)",
-        },
-    },
 )

@@ -13,39 +13,36 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
+from statistics import median
 
 import numpy as np
 
 from tests.benchmarks.formats import bullets, table
-from tests.benchmarks.harness import Benchmark, Part, Trial
-from tests.benchmarks.processes import in_child
+from tests.benchmarks.harness import Benchmark, Part, Record, Records, Trial
+from tests.benchmarks.processes import in_child, printed
 from tinybench.onnx import OnnxModel
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
-from tinybench.result import BenchmarkResult
 from tinybench.support.basics.layer_networks import initial_layers, save_layers
 from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.roofline.batch_sizes import BATCHES, BatchPoint, Gain, batch_walk, gains_table, int8_gains
 from tinybench.tools.roofline.operator_bottlenecks import place_operators
 from tinybench.tools.roofline.operator_work import count_work
-from tinybench.tools.roofline.roofline_figures import roof_picture
 from tinybench.tools.roofline.roofs import Roofs, measure_roofs, median_with_interval
 
 HIDDEN = {"nothing": "", "AMX": "amx", "AMX, VNNI": "amx vnni", "AMX, VNNI, AVX-512": "amx vnni avx512"}
 SIZES = (784, 512, 256, 10)
 TYPES = ["float32", "uint8 × int8"]
-Record = dict[str, Any]
+Walks = dict[str, list[BatchPoint]]
 
 
 def models(folder: Path) -> dict[str, OnnxModel]:
-    """Write the network in its forms, and load them."""
     fp32 = save_layers(initial_layers(SIZES, 0), folder / "fp32.onnx")
     paths = {"FP32": fp32, "INT8 dynamic": quantize_dynamic_int8(fp32, folder / "dynamic.onnx", reduce_range=False)}
     paths["INT8 static"] = quantize_static_int8(fp32, rows_of(256), folder / "static.onnx", reduce_range=False)
@@ -53,15 +50,10 @@ def models(folder: Path) -> dict[str, OnnxModel]:
 
 
 def rows_of(batch: int) -> np.ndarray:
-    """Return random rows."""
     return np.random.default_rng(1).uniform(size=(batch, SIZES[0])).astype(np.float32)
 
 
-# the roofs of this machine, and operators under them
-
-
 def measured_roofs(trial: Trial) -> list[str]:
-    """Measure roofs, operators, and a walk through the batch sizes. Return the pieces of the page."""
     seconds, batches = (1.0, (1, 16, 64)) if trial.short else (30.0, BATCHES)
     roofs, cores = measure_roofs(seconds=seconds), usable_cores()
     pieces = []
@@ -75,50 +67,40 @@ def measured_roofs(trial: Trial) -> list[str]:
         same = f"shapes of {checked} of {len(found.places) + len(found.left_out)} operators: ONNX infers the same"
         pieces += [f"## {title}, batch 64", found.table().markdown(), bullets([*found.sentences, same])]
     walks, gains = walk(loaded, batches, seconds, roofs)
-    picture = roof_picture(roofs, walks=walks).alt
     return [
         *pieces,
         "## From the smallest to the largest batch",
-        *(picture, table(walk_rows(walks)), gains_table(gains).markdown()),
+        table(walk_rows(walks)),
+        gains_table(gains).markdown(),
     ]
 
 
 def walk(
     loaded: dict[str, OnnxModel], batches: Sequence[int], seconds: float, roofs: Roofs
-) -> tuple[dict[str, list[BatchPoint]], list[Gain]]:
-    """Measure FP32 and INT8 at each batch size. Return the steps of both, and what INT8 gains."""
+) -> tuple[Walks, list[Gain]]:
     pair = {name: loaded[name] for name in ("FP32", "INT8 dynamic")}
     walks = batch_walk(pair, rows_of(max(batches)), batches, seconds, rounds=15)
     return walks, int8_gains(walks, pair, rows_of(max(batches)), roofs)
 
 
-def walk_rows(walks: dict[str, list[BatchPoint]]) -> list[dict[str, str]]:
-    """Return a row for each batch."""
-    rows = []
-    for steps in zip(*walks.values(), strict=True):
-        row = {"batch": str(steps[0].batch)}
-        for name, step in zip(walks, steps, strict=True):
-            latency = BenchmarkResult("latency", [1e6 * seconds for seconds in step.seconds])
+def walk_rows(walks: Walks) -> list[dict[str, str]]:
+    rows = [{"batch": str(step.batch)} for step in next(iter(walks.values()))]
+    for name, steps in walks.items():
+        for row, step in zip(rows, steps, strict=True):
             row[f"{name}: per byte"] = f"{step.intensity:.3g}"
             row[f"{name}: 10⁹ operations/s"] = median_with_interval(step.rate)
-            row[f"{name}, µs"] = f"{latency.median:.3g}"
-        rows.append(row)
+            row[f"{name}, µs"] = f"{1e6 * median(step.seconds):.3g}"
     return rows
-
-
-# with instructions hidden
 
 
 @cache
 def hiding_library(folder: Path) -> Path | None:
     """Compile what hides instructions; None where that cannot be."""
-    cc = shutil.which("cc")
-    told = Path("/proc/cpuinfo")
-    if not (cc and platform.machine() == "x86_64" and told.exists() and " cpuid_fault" in told.read_text()):
+    flags = Path("/proc/cpuinfo").read_text() if sys.platform == "linux" else ""
+    if not (shutil.which("cc") and platform.machine() == "x86_64" and " cpuid_fault" in flags):
         return None
     library = folder / "hide_instructions.so"
-    source = Path(__file__).with_name("hide_instructions.c")
-    subprocess.run([cc, "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+    printed("cc", "-O2", "-shared", "-fPIC", "-o", library, Path(__file__).with_name("hide_instructions.c"))
     return library
 
 
@@ -134,23 +116,17 @@ def gains_here(seconds: float, batches: Sequence[int]) -> Record:
     }
 
 
-def measured_kernels(trial: Trial) -> list[Record]:
+def measured_kernels(trial: Trial) -> Records:
     """Measure what INT8 gains in a process from which instructions are hidden, if they can be."""
     [hidden] = trial.case
     library = hiding_library(trial.folder)
     if HIDDEN[hidden] and not library:
         return []
     environ = {"LD_PRELOAD": str(library), "HIDE": HIDDEN[hidden]} if HIDDEN[hidden] else {}
-    how = (0.5, (1, 16)) if trial.short else (15.0, (1, 16, 256))
-    return [{"hidden": hidden, **in_child(gains_here, *how, **environ)}]
+    return [in_child(gains_here, *((0.5, (1, 16)) if trial.short else (15.0, (1, 16, 256))), **environ)]
 
 
-def at_largest(found: Sequence[Record]) -> dict[str, Gain]:
-    """Return the gain at the largest batch by what was hidden."""
-    return {each["hidden"]: Gain(**each["gains"][-1]) for each in found}
-
-
-def kernel_goals(found: Sequence[Record]) -> dict[str, bool]:
+def kernel_goals(found: Records) -> dict[str, bool]:
     """Return whether the picture explains the gains: no call beats its roofs, and gains are in the order of theirs."""
     beyond = [
         f"; {each['hidden']} hidden, batch {gain['batch']}"
@@ -159,36 +135,34 @@ def kernel_goals(found: Sequence[Record]) -> dict[str, bool]:
         if max(gain["shares"]) > 1.1
     ]
     goals = {f"no call is more than a tenth faster than its roofs allow{''.join(beyond)}": not beyond}
-    gains = list(at_largest(found).values())
-    if len(gains) > 1:
-        ordered = sorted(gains, key=lambda gain: gain.predicted) == sorted(gains, key=lambda gain: gain.measured)
-        goals[f"at batch {gains[0].batch} kernels gain in the order that their roofs say"] = ordered
+    if len(found) > 1:
+        largest = sorted((each["gains"][-1] for each in found), key=lambda gain: gain["predicted"])
+        gains = [gain["measured"] for gain in largest]
+        goals[f"at batch {largest[0]['batch']} kernels gain in the order that their roofs say"] = gains == sorted(gains)
     return goals
 
 
-def kernel_page(found: Sequence[Record]) -> list[str]:
-    """Return a table with a row for each set of instructions and batch size, and what it means."""
+def kernel_page(found: Records) -> list[str]:
     rows = []
     for each in found:
         fp32, int8 = each["peaks"]
         row = {"hidden": each["hidden"], "uint8 × int8": each["products"]}
         row |= {"FP32 roof, 10⁹/s": f"{fp32:,.0f}", "INT8 roof, 10⁹/s": f"{int8:,.0f}", "ratio": f"{int8 / fp32:.2f}"}
         rows += [row | gain for gain in gains_table([Gain(**gain) for gain in each["gains"]]).rows]
-    told = [
-        f"with {hidden} hidden, INT8 gains {gain.measured:.2f} at batch {gain.batch}, where the roofs say "
-        f"{gain.predicted:.2f}: FP32 reaches {gain.shares[0]:.0%} of its roofs, INT8 {gain.shares[1]:.0%}"
-        for hidden, gain in at_largest(found).items()
-    ]
     if len(found) < len(HIDDEN):
-        told.append("nothing could be hidden here: it takes Linux on x86-64, cpuid_fault among the flags, and cc")
-    return [table(rows), bullets(told)]
+        return [
+            table(rows),
+            "Nothing could be hidden here: it takes Linux on x86-64, cpuid_fault among the flags, and cc.",
+        ]
+    return [table(rows)]
 
 
 KERNELS = "What INT8 gains with the kernels of older processors, at this one's speed"
+CASES = [(hidden,) for hidden in HIDDEN]
 BENCHMARK = Benchmark(
     "Roofs, operators under them, and what INT8 gains",
     {
         "roofs": Part("", measured_roofs, lambda found: found),
-        "kernels": Part(KERNELS, measured_kernels, kernel_page, kernel_goals, lambda options: [(h,) for h in HIDDEN]),
+        "kernels": Part(KERNELS, measured_kernels, kernel_page, kernel_goals, CASES, fields=["hidden"]),
     },
 )

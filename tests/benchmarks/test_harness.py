@@ -33,7 +33,7 @@ class Example:
             raise KeyboardInterrupt
         self.left -= 1
         self.ran.append(trial)
-        return {"letter": trial.case[0]} if trial.case else {"whole": True}
+        return {} if trial.case else {"whole": True}
 
     @property
     def benchmark(self) -> Benchmark:
@@ -41,7 +41,7 @@ class Example:
             return [formats.table({"letter": key, "n": str(len(each))} for (key,), each in sorted(formats.grouped(found, "letter").items()))]  # fmt: skip
 
         parts = {
-            "letters": Part("Letters", self.measured, page, lambda found: {"ten": len(found) >= 10}, lambda options: [("a",), ("b", (1, 2)), ("a",)]),
+            "letters": Part("Letters", self.measured, page, lambda found: {"ten": len(found) >= 10}, [("a",), ("b", (1, 2)), ("a",)], short=[("c",)], fields=["letter"]),
             "whole": Part("Whole", self.measured, lambda found: [str(found["whole"])]),
         }  # fmt: skip
         return Benchmark("Title", parts, rounds=2, conditions=lambda options: {"quiet": 0, "busy": 1})
@@ -110,6 +110,7 @@ def test_a_new_run_replaces_its_parts_and_adds_on_demand(example: Example, capsy
 
 def test_the_short_form_keeps_apart_and_is_not_published(example: Example) -> None:
     assert run("--short") == 0
+    assert {trial.case for trial in example.ran} == {("c",), ()}
     assert sorted(path.name for path in Path().iterdir()) == ["example-short.jsonl", "example-short.md"]
     with pytest.raises(SystemExit):
         run("--short", "--publish")

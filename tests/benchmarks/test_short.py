@@ -29,7 +29,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
     "profiler": ("", ["| small | moving |", "| numpy | sorting |", "| small | 10 ms |", "told by cProfile, %"]),
     "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
-    "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
+    "rollout": ("", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
     "roofline": ("", ["## Bytes moved, 1 thread", "## INT8 static, batch 64", "| 64 |", "| nothing |"]),
     "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
     "timing": ("", ["| tinybench timed_calls |", "| ONNX Runtime, 1 image | 20 |", "K = 20, holds"]),

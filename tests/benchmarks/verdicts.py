@@ -16,10 +16,9 @@ from typing import Any
 
 from tests.benchmarks.formats import grouped, share, table
 from tests.benchmarks.harness import NO_BLAS, Benchmark, Case, Part, Trial
-from tests.benchmarks.peers import PEERS
+from tests.benchmarks.peers import AGAIN, MORE, PEERS, WAYS, run_portion
 from tests.benchmarks.processes import in_child
 from tests.benchmarks.subjects import CHOICE, LENGTHS
-from tests.benchmarks.ways import AGAIN, MORE, WAYS, run_portion
 
 CONDITIONS = ("quiet", "under load")
 PORTION = 25  # trials in one process

@@ -18,7 +18,7 @@ import psutil
 import pytest
 from scipy import stats
 
-from tests.benchmarks.scaling_laws import covered_usl, seconds_of
+from tests.benchmarks.scaling import covered, seconds_of
 from tests.tinybench.odd_workers import mortal, noted
 from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.onnx import OnnxModel
@@ -304,7 +304,7 @@ def test_known_laws_are_found_and_their_intervals_hold() -> None:
         assert estimate.value == pytest.approx(true, rel=0.15)
         assert estimate.low < estimate.value < estimate.high
     assert found.best_measured.low <= 8 >= found.best_measured.high >= found.best_measured.low >= 6
-    hits = covered_usl((0.0, 0.02), (1, 2, 4, 8), 6, "5 %", 60)  # a bound: where bounded fits are too narrow
+    hits = covered("ours", (0.0, 0.02), "1, 2, 4, 8", 6, "5 %", 60)  # a bound: where bounded fits are too narrow
     assert min(hits) > 0.87
     assert json.dumps(found.to_dict(), allow_nan=False)
 

@@ -1,22 +1,21 @@
-"""What the parts of `capacity` share: models of known work, a served model under an open loop, and the server's trace."""
+"""What `capacity` and `load` share: models of known work, served and loaded, and what the server's trace says."""
 
 from __future__ import annotations
 
-import csv
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from tests.tinybench.servers import Served, repeating, save_graph, served
+from tests.tinybench.servers import Served, repeating, served
 from tinybench.latency import measure_latency
 from tinybench.load import LoadResult, closed_loop
-from tinybench.tools.serving.client import Users, address_of, bodies_of
+from tinybench.support.basics.layer_networks import initial_layers, save_layers
+from tinybench.tools.serving.client import Users, address_of
 from tinybench.tools.serving.models import load_model
 from tinybench.tools.serving.sender import Sender
 
@@ -39,66 +38,33 @@ def stepping(folder: Path) -> Path:
 
 
 @cache
-def layered(folder: Path) -> Path:
-    """Write a dense network of rows of 32 numbers: a single row waits for its weights, many rows share them."""
-    from onnx import helper, numpy_helper
-
-    rng, nodes, constants, name = np.random.default_rng(0), [], [], "x"
-    for i, (rows, columns) in enumerate(pairwise([32, 2048, 2048, 2048, 2048, 10])):
-        weights = rng.normal(0, rows**-0.5, (rows, columns)).astype(np.float32)
-        constants.append(numpy_helper.from_array(weights, f"w{i}"))
-        last = columns == 10
-        nodes.append(helper.make_node("MatMul", [name, f"w{i}"], ["y" if last else f"m{i}"]))
-        if not last:
-            nodes.append(helper.make_node("Relu", [f"m{i}"], [f"r{i}"]))
-        name = f"r{i}"
-    return save_graph(folder / "layers.onnx", nodes, [32], constants=constants)
+def layered(folder: Path, *sizes: int) -> Path:
+    """Write a dense network. One of 50 MB: a single row waits for its weights, many rows share them."""
+    return save_layers(initial_layers(sizes or (32, 2048, 2048, 2048, 2048, 10), 0), folder / f"layers{sizes}.onnx")
 
 
 @cache
 def seconds_of_a_step(model: Path) -> float:
-    """Return how long one step of a `stepping` model takes here, alone."""
     session = load_model(str(model), 1)
-    [short, long] = [
-        measure_latency(session, np.full((1, 1), steps, np.float32), measurement_runs=30).median for steps in (100, 600)
-    ]
+    rows = [np.full((1, 1), steps, np.float32) for steps in (100, 600)]
+    short, long = (measure_latency(session, row, measurement_runs=30).median for row in rows)
     return (long - short) / 500
 
 
 def steps_for(model: Path, seconds: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Return rows for a `stepping` model that take about so long."""
     return np.maximum(1, np.round(np.asarray(seconds) / seconds_of_a_step(model)))[:, None]
 
 
-@dataclass
-class Run:
-    """What a server wrote of each request: its own times in seconds, in the order of arrival."""
-
-    received: np.ndarray
-    started: np.ndarray
-    finished: np.ndarray
-    batch: np.ndarray
-    number: np.ndarray  # which of the requests it is
-
-    @property
-    def waits(self) -> np.ndarray:
-        return self.started - self.received
-
-    @property
-    def came(self) -> np.ndarray:
-        return self.received - self.received[0]
-
-    def occupied(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the size of each batch, and for how long it kept the server from the next, in seconds."""
-        starts, first = np.unique(self.started, return_index=True)
-        order = np.argsort(self.started, kind="stable")
-        written = np.maximum.reduceat(self.finished[order], np.searchsorted(self.started[order], starts))
-        return self.batch[first], np.minimum(written, np.append(starts[1:], np.inf)) - starts
+def occupied(run: np.recarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the size of each batch, and for how long it kept the server from the next, in seconds."""
+    starts, first = np.unique(run.started, return_index=True)
+    order = np.argsort(run.started, kind="stable")
+    written = np.maximum.reduceat(run.finished[order], np.searchsorted(run.started[order], starts))
+    return run.batch[first], np.minimum(written, np.append(starts[1:], np.inf)) - starts
 
 
 def bodies(rows: np.ndarray) -> list[bytes]:
-    """Return one body a row, however many there are."""
-    return [bodies_of(row[None])[0] for row in rows]
+    return [json.dumps({"inputs": [row]}).encode() for row in rows.tolist()]
 
 
 def send(url: str, rows: np.ndarray, due: np.ndarray) -> LoadResult:
@@ -115,15 +81,18 @@ def two_users(server: Served, rows: np.ndarray, seconds: float) -> LoadResult:
     return result
 
 
+def simulated(came: np.ndarray, ends: np.ndarray, seconds: float) -> LoadResult:
+    """Return a run of so many seconds that was not real."""
+    return LoadResult(came, came, ends, np.ones(len(came), bool), seconds, {"loop": "open"})
+
+
 def settled(result: LoadResult) -> LoadResult:
-    """Return a run without its first tenth."""
     kept = result.intended >= SKIP * result.seconds
     times = (x[kept] - SKIP * result.seconds for x in (result.intended, result.started, result.finished))
     return LoadResult(*times, result.ok[kept], (1 - SKIP) * result.seconds, result.metadata)
 
 
 def p99(result: LoadResult) -> float:
-    """Return the 99th percentile of a run without its first tenth."""
     return float(np.quantile(settled(result).latencies, 0.99))
 
 
@@ -136,25 +105,35 @@ def warm(server: Served, row: np.ndarray) -> None:
 
 @contextmanager
 def traced(model: Path, *options: str) -> Iterator[tuple[Served, Path]]:
-    """Serve a model that writes a trace."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "trace.csv")
         with served(model, *options, "--trace", str(trace), *PATIENT) as server:
             yield server, trace
 
 
-def ended(server: Served, trace: Path) -> Run:
-    """End a server, and return what its trace says of the requests."""
+def ended(server: Served, trace: Path) -> np.recarray:
+    """End a server, and return what its trace says of the requests that it answered, in the order of arrival.
+
+    Times are the server's own, in seconds.
+    """
     server.process.terminate()
     server.process.wait()
-    with trace.open() as file:
-        rows = [row for row in csv.DictReader(file) if row["request_id"] != "warm" and row["code"] == "200"]
-    rows.sort(key=lambda row: float(row["received"]))
-    columns = (np.array([float(row[name]) for row in rows]) for name in ("received", "started", "finished", "batch"))
-    return Run(*columns, np.array([int(row["request_id"]) for row in rows]))
+    rows = np.genfromtxt(trace, "U40,f8,f8,f8,i8,i8", delimiter=",", names=True, encoding="utf-8")
+    rows = rows[(rows["request_id"] != "warm") & (rows["code"] == 200)]
+    return np.sort(rows, order="received").view(np.recarray)
 
 
-def measure(model: Path, rows: np.ndarray, due: np.ndarray, *options: str) -> tuple[Run, LoadResult]:
+def beforehand(model: Path, rows: np.ndarray, seconds: float) -> np.ndarray:
+    """Return how long each row of a cycle occupies the server, by two users of whom one always waits: medians."""
+    with traced(model, *ALONE) as (server, trace):
+        warm(server, rows[0])
+        two_users(server, rows, seconds)
+        run = ended(server, trace)
+    found, which = occupied(run)[1], run.request_id.astype(int) % len(rows)
+    return np.array([np.median(found[which == row]) for row in range(len(rows))])  # with a warning if one never came
+
+
+def measure(model: Path, rows: np.ndarray, due: np.ndarray, *options: str) -> tuple[np.recarray, LoadResult]:
     """Serve a model, send rows in turn at the times due, and return both sides of it."""
     with traced(model, *options) as (server, trace):
         warm(server, rows[0])
