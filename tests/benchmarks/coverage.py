@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import re
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import cache
 from itertools import product
 from typing import Any
@@ -29,7 +29,7 @@ import numpy as np
 from scipy import stats
 
 from tests.benchmarks.formats import table
-from tests.benchmarks.harness import Benchmark, Case, Part, Trial
+from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
 from tests.benchmarks.intervals import INTERVALS, KINDS, STOP_AT, Noise, Rng, compare
 from tinybench import accuracy, comparison, pareto
 from tinybench.result import BenchmarkResult
@@ -43,7 +43,6 @@ NOISES = {
     "AR(1) 0.6, lognormal": Noise(0.6, "lognormal"),
     "AR(1) 0.9, heavy tails": Noise(0.9, "heavy tails"),
 }
-Record = dict[str, Any]
 
 
 def cell(held: float, trials: int, promised: float = 0.95, silent: float | None = None, **more: Any) -> Record:
@@ -53,7 +52,7 @@ def cell(held: float, trials: int, promised: float = 0.95, silent: float | None 
 
 
 def error(cell: Record) -> float:
-    return math.sqrt(max(cell["held"] * (1 - cell["held"]), 0.01) / cell["trials"])  # type: ignore[no-any-return]
+    return math.sqrt(max(cell["held"] * (1 - cell["held"]), 0.01) / cell["trials"])
 
 
 def verdict(cell: Record) -> str:
@@ -68,12 +67,12 @@ def verdict(cell: Record) -> str:
 def text(cell: Record, shown: float) -> str:
     """Return a share with its error, how often there was a caution, and the verdict unless it holds."""
     if cell["note"]:
-        return cell["note"]  # type: ignore[no-any-return]
+        return cell["note"]
     told = f"{100 * shown:.1f} ± {100 * error(cell):.1f}, says {cell['said']:.0%}"
     return told if verdict(cell) == "holds" else f"{told}: {verdict(cell)}"
 
 
-def goals(found: Sequence[Record]) -> dict[str, bool]:
+def goals(found: Records) -> dict[str, bool]:
     """Return whether no cell fails. The tables show which ones do."""
     failed = sum(verdict(cell) == "FAILS" for cell in found)
     return {f"{failed} of {len(found)} cells fail": not failed}
@@ -107,13 +106,20 @@ def measured_samples(trial: Trial) -> Record:
     return cell(held.mean(), trials, promised, np.mean(~held & ~said), said=said.mean())
 
 
-def sample_page(found: Sequence[Record]) -> list[str]:
-    rows: dict[Case, dict[str, str]] = {}
+def crossed(found: Records, begun: Callable[[Record], Record], shown: Callable[[Record], str]) -> str:
+    """Return a table with a row for the first two things of a case, begun by its first record, and a column for the third."""
+    rows: dict[Case, Record] = {}
     for each in found:
-        name, n, kind = each["case"]
-        row = rows.setdefault((name, n), {"interval": name, "n": str(n), "promised": "–"})
-        row |= {kind: text(each, each["held"])} | ({} if each["note"] else {"promised": f"{each['promised']:.1%}"})
-    return [table(rows.values())]
+        name, n, column = each["case"]
+        rows.setdefault((name, n), begun(each) | {"n": str(n)})[column] = shown(each)
+    return table(rows.values())
+
+
+def sample_page(found: Records) -> list[str]:
+    def begun(each: Record) -> Record:
+        return {"interval": each["case"][0], "n": "", "promised": "–" if each["note"] else f"{each['promised']:.1%}"}
+
+    return [crossed(found, begun, lambda each: text(each, each["held"]))]
 
 
 # intervals of counts
@@ -152,13 +158,7 @@ def membership(rng: Rng, trials: int, rows: int, n: int) -> Record:
     return cell(1 - wrong / trials, trials, label=f"frontier, {rows} rows, {n} rounds: not called a member")
 
 
-@cache
-def signs_needed(rounds: int) -> list[int]:
-    """Return after each round how many rounds of one sign stop `compare_live`."""
-    return [
-        next((k for k in range(n // 2, n + 1) if comparison.sign_e_value(k, n) >= STOP_AT), n + 1)
-        for n in range(1, rounds + 1)
-    ]
+evidence = np.vectorize(cache(comparison.sign_e_value), otypes=[float])
 
 
 def stopping(rng: Rng, trials: int, kind: str, order: str) -> Record:
@@ -166,8 +166,7 @@ def stopping(rng: Rng, trials: int, kind: str, order: str) -> Record:
     gaps = KINDS[kind].draw(rng, trials, 500)
     signs = gaps if order == "one order" else rng.choice([-1.0, 1.0], gaps.shape) * gaps
     more = np.cumsum(signs > 0, axis=1)
-    stopped = np.any(np.maximum(more, np.arange(1, 501) - more) >= signs_needed(500), axis=1)
-    held = 1 - float(stopped.mean())
+    held = 1 - np.mean(np.any(evidence(more, np.arange(1, 501)) >= STOP_AT, axis=1))
     note = f"{100 * held:.1f}, for comparison only" if order == "one order" else ""
     return cell(held, trials, label=f"stopping rule, {kind}, {order}", note=note)
 
@@ -190,11 +189,14 @@ def measured_counts(trial: Trial) -> Record:
     return COUNTS[name](*drawn(trial, 4000), *how)
 
 
-def count_page(found: Sequence[Record]) -> list[str]:
+def count_page(found: Records) -> list[str]:
     return [table({"interval": each["label"], "holds": text(each, each["held"])} for each in found)]
 
 
 # p-values where rounds depend on one another
+
+LEVELS = list(product(("in pairs", "apart"), ROUNDS, NOISES))
+POWERS = [(times, n, noise) for n in ROUNDS for times in (1 + SCATTER / 2, 1 + SCATTER, 19.0) for noise in NOISES]
 
 
 def comparisons(trial: Trial, trials: int, times: float, n: int, noise: str, paired: bool) -> list[Comparison]:
@@ -227,40 +229,25 @@ def measured_power(trial: Trial) -> Record:
     return {"found": float(np.mean(np.less_equal(p, LEVEL))), "p": float(np.median(p))}
 
 
-def by_noise(found: Sequence[Record], first: str, words: str, cell: Any) -> str:
-    """Return a table with a row for each size and a column for each noise."""
-    rows: dict[Case, dict[str, str]] = {}
-    for each in found:
-        how, n, noise = each["case"]
-        rows.setdefault((how, n), {first: words.format(how), "n": str(n)})[noise] = cell(each)
-    return table(rows.values())
-
-
-def level_page(found: Sequence[Record]) -> list[str]:
+def level_page(found: Records) -> list[str]:
     return [
         "Percent of comparisons of two equal models with p ≤ 0.05, and how many come with a caution. Rounds depend on one "
         "another by AR(1); in pairs the machine also becomes a third slower on the way. Interval and p-value agree in every "
         "comparison.",
-        by_noise(found, "p ≤ 0.05 of equal models", "{}", lambda each: text(each, 1 - each["held"])),
+        crossed(
+            found, lambda each: {"p ≤ 0.05 of equal models": each["case"][0]}, lambda each: text(each, 1 - each["held"])
+        ),
     ]
 
 
-def power_page(found: Sequence[Record]) -> list[str]:
+def power_page(found: Records) -> list[str]:
     def told(each: Record) -> str:
         return f"{each['found']:.0%}, " + (f"p = {each['p']:.1g}" if each["p"] >= 1e-9 else "p < 1e-9")
 
     return [
         "Percent of comparisons with p ≤ 0.05, and the median p-value. The ratio of a round scatters by 5 %.",
-        by_noise(found, "in pairs, one takes", "{:.4g} times as long", told),
+        crossed(found, lambda each: {"in pairs, one takes": f"{each['case'][0]:.4g} times as long"}, told),
     ]
-
-
-def level_cases(options: Namespace) -> list[Case]:
-    return list(product(("in pairs", "apart"), ROUNDS, NOISES))
-
-
-def power_cases(options: Namespace) -> list[Case]:
-    return [(times, n, noise) for n in ROUNDS for times in (1 + SCATTER / 2, 1 + SCATTER, 19.0) for noise in NOISES]
 
 
 BENCHMARK = Benchmark(
@@ -268,8 +255,12 @@ BENCHMARK = Benchmark(
     {
         "samples": Part("Samples", measured_samples, sample_page, goals, sample_cases, "processes"),
         "counts": Part("Counts", measured_counts, count_page, goals, count_cases, "processes"),
-        "level": Part("The p-value under dependence", measured_level, level_page, goals, level_cases, "processes"),
-        "power": Part("What the p-value finds", measured_power, power_page, cases=power_cases, parallel="processes"),
+        "level": Part(
+            "The p-value under dependence", measured_level, level_page, goals, lambda options: LEVELS, "processes"
+        ),
+        "power": Part(
+            "What the p-value finds", measured_power, power_page, cases=lambda options: POWERS, parallel="processes"
+        ),
     },
     intro="All values are simulated, so that another machine, or a busy one, gives the same page. Percent of the "
     "intervals that hold the truth, with the error of the simulation, and how many results come with a caution.",
