@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.drift_alarms import LEVEL
 from tests.benchmarks.formats import grouped, share, table
 from tests.benchmarks.harness import Case, Part, Records, Trial
 from tests.benchmarks.processes import in_environment
 from tinybench.production import DriftAlarm
 from tinybench.tools.drifting import DriftWatch, Reference
 
+LEVEL = 0.05
 WARM, BEFORE, AFTER = 1000, 1000, 3000
 STREAMS, CALM = 100, 2000  # of each change; without one, for ours
 OTHERS, SLOW = 40, 10  # streams for frouros, and to tune by; for who takes seconds for one
