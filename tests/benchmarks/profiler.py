@@ -31,14 +31,13 @@ import time
 import timeit
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import nullcontext
 from itertools import product
 from statistics import mean, median
-from typing import Any
 
 from tests.benchmarks.formats import grouped, lines, ranged
-from tests.benchmarks.harness import ROOT, Benchmark, Case, Part, Trial
+from tests.benchmarks.harness import ROOT, Benchmark, Case, Part, Record, Records, Trial
 from tests.benchmarks.profiler_programs import PROGRAMS
 from tinybench.course.lessons.m15 import many_small_calls, plain_loop
 from tinybench.result import percentile_interval
@@ -47,7 +46,6 @@ OURS, PY_SPY, NONBLOCKING, NATIVE = "tinybench", "py-spy", "py-spy --nonblocking
 SECONDS = {OURS: 7.0, PY_SPY: 3.5, NONBLOCKING: 1.5, NATIVE: 3.5}  # ours looks more rarely where a look takes long
 EVERY = 5.0  # ms between two looks
 ALLOWED, COST = 3.0, 0.02  # points; share of the time
-Record = dict[str, Any]
 Stack = tuple[list[str], float]
 
 
@@ -90,51 +88,54 @@ def measured_shares(trial: Trial) -> Record:
     if done.returncode:
         raise RuntimeError(f"{tool} on {program}: {done.stderr.strip()}")
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    stacks = found["seen"] if tool == OURS else raw_stacks(raw.read_text())
-    truth = {name: spent / sum(found["truth"].values()) for name, spent in found["truth"].items()}
-    inside = rounds_of(stacks, truth)
-    total = sum(weight for *_, weight in inside)
-    told = {piece: sum(weight for name, _, weight in inside if name == piece) / total for piece in truth}
-    innermost = Counter[str]()
-    for _, name, weight in inside:
-        innermost[name] += weight / total  # type: ignore[assignment]
-    most = dict(innermost.most_common(3))
-    looks = len(inside) if tool == OURS else round(total)
-    return {"program": program, "tool": tool, "truth": truth, "told": told, "looks": looks, "innermost": most}
+    whole, told, innermost = sum(found["truth"].values()), Counter[str](), Counter[str]()
+    inside = rounds_of(found["seen"] if tool == OURS else raw_stacks(raw.read_text()), found["truth"])
+    for piece, name, weight in inside:
+        told[piece] += weight
+        innermost[name] += weight
+    return {
+        "program": program,
+        "tool": tool,
+        "truth": {piece: spent / whole for piece, spent in found["truth"].items()},
+        "told": {piece: told[piece] / told.total() for piece in found["truth"]},
+        "looks": len(inside) if tool == OURS else round(told.total()),
+        "innermost": {name: weight / told.total() for name, weight in innermost.most_common(3)},
+    }
 
 
-def share_rows(found: Sequence[Record]) -> list[Record]:
+def share_rows(found: Records) -> Records:
     """Return a row for each piece: its true and its told share, in percent, and by how many points each tool is off."""
     rows = []
     for (program,), records in grouped(found, "program").items():
-        tools = grouped(records, "tool")
         for piece in records[0]["truth"]:
             row = {"program": program, "piece": piece}
-            for (tool,), these in tools.items():
+            for (tool,), these in grouped(records, "tool").items():
                 truth, told = (100 * mean(each[kind][piece] for each in these) for kind in ("truth", "told"))
                 row |= {tool: told - truth} | ({"truth": truth, "told": told} if tool == OURS else {})
-            rows.append(row)
+            rows.append(row | {"beside": row[OURS] - row[PY_SPY]})
     return rows
 
 
-def share_goals(found: Sequence[Record]) -> dict[str, bool]:
+def share_goals(found: Records) -> dict[str, bool]:
     """Return whether our shares are near the truth and near py-spy's, each less the truth of its own runs."""
-    rows = [row | {"beside": row[OURS] - row[PY_SPY]} for row in share_rows(found)]
     goals = {}
     for what, off in {"of the truth": OURS, "of py-spy": "beside"}.items():
-        worst = max(rows, key=lambda row: abs(row[off]))
+        worst = max(share_rows(found), key=lambda row: abs(row[off]))
         text = f"the worst is `{worst['piece']}` of `{worst['program']}`, {worst[off]:+.1f}"
         own = f"; py-spy is {worst[PY_SPY]:+.1f} off the truth there" if off == "beside" else ""
         goals[f"all shares are within {ALLOWED:g} points {what}; {text}{own}"] = abs(worst[off]) <= ALLOWED
     return goals
 
 
-def share_page(found: Sequence[Record]) -> list[str]:
+def share_page(found: Records) -> list[str]:
     """Return the table, and what py-spy says of libraries."""
     tools = (OURS, PY_SPY, NONBLOCKING)
     looks = ", ".join(f"{tool} {sum(run['looks'] for run in found if run['tool'] == tool):,}" for tool in tools)
-    native = [run for run in found if run["tool"] == NATIVE]
-    names = "; ".join(f"`{name}` {share:.0%}" for run in native[:1] for name, share in run["innermost"].items())
+    native = [
+        "; ".join(f"`{name}` {share:.0%}" for name, share in run["innermost"].items())
+        for run in found
+        if run["tool"] == NATIVE
+    ]
     return [
         f"Points by which each tool is off, mean over runs; one look every {EVERY:g} ms, in all {looks}:",
         lines(
@@ -142,10 +143,7 @@ def share_page(found: Sequence[Record]) -> list[str]:
             f"program | piece | true share, % | told | {' | '.join(f'{tool}, points' for tool in tools)}",
             f"{{program}} | {{piece}} | {{truth:.1f}} | {{told:.1f}} | {' | '.join(f'{{{tool}:+.1f}}' for tool in tools)}",
         ),
-        *(
-            f"With `--native` py-spy also says what in libraries it was, in `{run['program']}`: {names}."
-            for run in native[:1]
-        ),
+        *(f"With `--native` py-spy also says what in libraries it was, in `numpy`: {names}." for names in native[:1]),
     ]
 
 
@@ -176,7 +174,7 @@ def measured_cost(trial: Trial) -> Record:
     return {"program": program, "every": every, "clock": clock, "processor": processor}
 
 
-def cost_rows(found: Sequence[Record]) -> list[Record]:
+def cost_rows(found: Records) -> Records:
     """Return for each program and interval what looking costs, as medians less 1 with their 95 % intervals."""
     rows = []
     for (program, every), records in grouped(found, "program", "every").items():
@@ -189,18 +187,16 @@ def cost_rows(found: Sequence[Record]) -> list[Record]:
     return rows
 
 
-def cost_goals(found: Sequence[Record]) -> dict[str, bool]:
-    """Return whether looking every 10 ms is cheap."""
+def cost_goals(found: Records) -> dict[str, bool]:
+    allowed = f"longer, of {COST:.0%} allowed"
     return {
-        f"looking every 10 ms makes `{row['program']}` take {row['clock']} longer, of {COST:.0%} allowed": (
-            row["clock, %"] < 100 * COST
-        )
+        f"looking every 10 ms makes `{row['program']}` take {row['clock']} {allowed}": row["clock, %"] < 100 * COST
         for row in cost_rows(found)
         if math.isclose(row["every"], 0.01)
     }
 
 
-def cost_page(found: Sequence[Record]) -> list[str]:
+def cost_page(found: Records) -> list[str]:
     head = "program | a look every | longer on the clock | more processor time"
     return [
         "What looking costs, by blocks with and without it in shuffled order:",
@@ -222,7 +218,7 @@ def measured_calls(trial: Trial) -> Record:
     }
 
 
-def call_page(found: Sequence[Record]) -> list[str]:
+def call_page(found: Records) -> list[str]:
     row = {key: median(each[key] for each in found) for key in ("true", "told")}
     row |= {"python": found[0]["python"], "factor": ranged([each["factor"] for each in found])}
     return [
