@@ -21,6 +21,7 @@ import zlib
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -137,17 +138,15 @@ def streams_of(change: str, number: int) -> np.ndarray:
     return np.array([stream_of(change, np.random.default_rng([place, seed])) for seed in range(number)])
 
 
-def tuned(tried: Mapping[str, Detector], calm: Iterable[np.ndarray], allowed: int) -> str:
+def tuned(tried: Mapping[str, Detector], calm: list[np.ndarray], allowed: int) -> str:
     """Return the first setting that rings in few enough streams without a change; the last if none does."""
-    for name, run in list(tried.items())[1:]:
-        rang = 0
-        for stream in calm:
-            rang += math.isfinite(run(stream))
-            if rang > allowed:
-                break
-        else:
-            return name
-    return name
+    *names, last = list(tried)[1:]
+    return next((name for name in names if alarms(map(tried[name], calm)) <= allowed), last)
+
+
+def alarms(firsts: Iterable[float]) -> int:
+    """Return how many streams rang."""
+    return sum(map(math.isfinite, firsts))
 
 
 def cases(options: Namespace) -> list[Case]:
@@ -170,16 +169,18 @@ def measured(trial: Trial) -> Records:
     if library == "tinybench":
         detectors = {f"tinybench {name}": OURS[name]}
     else:
-        tried, others = settings()[name][1], min(OTHERS, count)
+        tried, others, calm = settings()[name][1], min(OTHERS, count), count
         quiet = [stream_of(CHANGES[kind][0], np.random.default_rng([99, seed])) for seed in range(others)]
         best = tuned(tried, quiet, int(LEVEL * others))
         detectors = {f"river {name}": tried[""], f"river {name}, tuned ({best})": tried[best]}
-    found = []
-    for each, detector in detectors.items():
-        for change in CHANGES[kind][: 3 if trial.short else None]:
-            streams = streams_of(change, calm if change in STILL and library == "tinybench" else count)
-            found.append({"detector": each, "change": change, "first": [float(detector(one)) for one in streams]})
-    return found
+    streams = {
+        change: streams_of(change, calm if change in STILL else count)
+        for change in CHANGES[kind][: 3 if trial.short else None]
+    }
+    return [
+        {"detector": each, "change": change, "first": [float(detector(one)) for one in these]}
+        for (each, detector), (change, these) in product(detectors.items(), streams.items())
+    ]
 
 
 def delays(firsts: list[float]) -> tuple[int, list[float]]:
@@ -188,16 +189,10 @@ def delays(firsts: list[float]) -> tuple[int, list[float]]:
     return sum(at <= 0 for at in late), [at for at in late if at > 0]
 
 
-def alarms(firsts: list[float]) -> int:
-    """Return how many streams rang."""
-    return sum(map(math.isfinite, firsts))
-
-
 def goals(found: Records) -> dict[str, bool]:
     """Return whether ours keep their level, and what they ought to find is found."""
     met = {}
-    for record in found:
-        name, change, firsts = record["detector"], record["change"], record["first"]
+    for name, change, firsts in ((record["detector"], record["change"], record["first"]) for record in found):
         if name.startswith("tinybench") and change in STILL:
             rang = alarms(firsts)
             what = f"{name} rings in {rang} of {len(firsts)} streams without a change ({change}): in at most 5 %"
@@ -217,13 +212,12 @@ def cell(firsts: list[float]) -> str:
 
 def page(found: Records) -> list[str]:
     parts = []
-    for kind, (calm, *_) in CHANGES.items():
+    for kind, (calm, *changes) in CHANGES.items():
         rows = []
         for (name,), records in grouped((r for r in found if r["change"] in CHANGES[kind]), "detector").items():
             firsts = {record["change"]: record["first"] for record in records}
-            quiet = firsts.pop(calm)
-            row = {"detector": name, "rings without a change": share(alarms(quiet), len(quiet), 1)}
-            rows.append(row | {change: cell(each) for change, each in firsts.items()})
+            row = {"detector": name, "rings without a change": share(alarms(firsts[calm]), len(firsts[calm]), 1)}
+            rows.append(row | {change: cell(firsts[change]) for change in changes if change in firsts})
         if rows:
             parts += [
                 f"{kind.capitalize()}: streams that rang in {BEFORE + AFTER:,} values without a change, and by change the "
