@@ -21,21 +21,61 @@ import math
 import re
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 from scipy import stats
+from scipy.signal import lfilter
 
 from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
-from tests.benchmarks.intervals import INTERVALS, KINDS, STOP_AT, Noise, Rng, compare
-from tinybench import accuracy, comparison, pareto
+from tinybench import accuracy, benchmark, comparison, pareto, result
 from tinybench.result import BenchmarkResult
 from tinybench.support.comparisons.verdict import Comparison
 
+Rng = np.random.Generator
+SIZES = (5, 10, 30, 100)
+STOP_AT = 20.0
 LEVEL, SCATTER, TOLERANCE = 0.05, 0.05, 0.02
+
+# what is drawn
+
+# what becomes of standard normal values: others of median 0
+TRANSFORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "": np.asarray,
+    "lognormal": np.expm1,
+    "heavy tails": lambda z: stats.t.ppf(stats.norm.cdf(z), 2),
+}
+
+
+@dataclass(frozen=True)
+class Noise:
+    """An AR(1) series whose values are normal, or others of median 0."""
+
+    phi: float = 0.0
+    transform: str = ""
+
+    def draw(self, rng: Rng, trials: int, n: int) -> np.ndarray:
+        """Return rows from the stationary state."""
+        steps = rng.normal(0, math.sqrt(1 - self.phi**2), (trials, n + 300))
+        return TRANSFORMS[self.transform](lfilter([1], [1, -self.phi], steps, axis=1)[:, 300:])
+
+    @property
+    def truths(self) -> dict[str, float]:
+        p90 = float(TRANSFORMS[self.transform](stats.norm.ppf(0.9)))
+        return {"mean": math.exp(0.5) - 1 if self.transform == "lognormal" else 0.0, "median": 0.0, "p90": p90}
+
+
+KINDS = {
+    "normal": Noise(),
+    "lognormal": Noise(transform="lognormal"),
+    "heavy tails": Noise(transform="heavy tails"),
+    "AR(1) 0.6": Noise(0.6),
+}
 ROUNDS = (30, 100, 300, 1000)
 NOISES = {
     "independent": Noise(),
@@ -43,6 +83,122 @@ NOISES = {
     "AR(1) 0.6, lognormal": Noise(0.6, "lognormal"),
     "AR(1) 0.9, heavy tails": Noise(0.9, "heavy tails"),
 }
+
+
+# what is called: one function for each interval, from a drawn row (or two) to what a user gets
+
+
+class Found(NamedTuple):
+    """An interval, and whether the result comes with a caution."""
+
+    low: float
+    high: float
+    said: bool = False
+
+
+def warned(made: BenchmarkResult, of_mean: bool) -> bool:
+    """Return whether a result comes with a caution. Skewness concerns the interval of the mean alone."""
+    return any(of_mean or not text.startswith("values are skewed") for text in made.cautions)
+
+
+def of_result(take: Callable[[BenchmarkResult], tuple[float, float]], of_mean: bool = False) -> Callable[..., Found]:
+    """Return how to find an interval of a result."""
+
+    def find(values: np.ndarray) -> Found:
+        made = BenchmarkResult("latency", 10 + values, unit="s")
+        low, high = take(made)
+        return Found(low - 10, high - 10, warned(made, of_mean))
+
+    return find
+
+
+def compare(a: np.ndarray, b: np.ndarray, paired: bool) -> Comparison:
+    with mock.patch.object(comparison, "second_opinions", return_value=(0.0, {})):  # which take forty times as long
+        return comparison.compare(a.tolist(), b.tolist(), paired=paired)
+
+
+def compared(a: np.ndarray, b: np.ndarray, paired: bool) -> Found:
+    """Return the logarithm of the ratio as `compare` finds it, or the difference of values that have no ratio."""
+    found = compare(a, b, paired)
+    said = bool(getattr(found, "caution", "")) or "batches" in found.method
+    if math.isnan(found.ratio):
+        return Found(*found.difference_ci, said)
+    low, high = found.ratio_ci
+    return Found(math.log(low) if low > 0 else -math.inf, math.log(high) if high < math.inf else math.inf, said)
+
+
+def paired_ratio(values: np.ndarray, common: np.ndarray) -> Found:
+    found = compared(np.exp(0.05 * (common + values)), np.exp(0.05 * common), True)
+    return Found(found.low / 0.05, found.high / 0.05, found.said)
+
+
+def throughput(*rows: np.ndarray) -> Found:
+    """Return the logarithm of the best of three equal rates."""
+    latencies = {
+        size: BenchmarkResult("latency", size * np.exp(-0.1 * z), unit="s")
+        for size, z in zip((1, 8, 64), rows, strict=True)
+    }
+    best = benchmark.best_throughput(latencies)
+    low, high = best.median_ci()
+    return Found(10 * math.log(low), 10 * math.log(high), warned(best, of_mean=False))
+
+
+def anytime(a: np.ndarray, b: np.ndarray) -> Found:
+    """Return what is in the intervals of all looks, where as in `compare_live` a coin orders each round."""
+    coins = np.random.default_rng(len(a)).choice([-1.0, 1.0], len(a))
+    rounds = (coins * (a - b)).tolist()
+    ends = [comparison.anytime_interval(rounds[:n], STOP_AT) for n in range(6, len(a) + 1)]
+    return Found(max(low for low, _ in ends), min(high for _, high in ends))
+
+
+def order_statistics(q: float) -> Callable[[int], float]:
+    """Return the exact coverage that an interval of order statistics promises for independent values."""
+
+    def promise(n: int) -> float:
+        low, high = result.percentile_interval([float(rank) for rank in range(1, n + 1)], q)
+        return float(stats.binom.cdf(high - 1, n, q / 100) - stats.binom.cdf(low - 1, n, q / 100))
+
+    return promise
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What is judged: how it is found, which truth it is after, and what it promises at n values."""
+
+    find: Callable[..., Found]
+    truth: str
+    samples: int = 1
+    promise: Callable[[int], float] = lambda n: 0.95
+    trials: int = 2000
+    sizes: tuple[int, ...] = SIZES
+
+
+def ratio(a: np.ndarray, b: np.ndarray) -> Found:
+    return compared(np.exp(0.1 * a), np.exp(0.1 * b), False)
+
+
+def resampled(made: BenchmarkResult) -> tuple[float, float]:
+    return result.bootstrap_interval(made.values, np.mean, resamples=500)
+
+
+half, tenth = order_statistics(50), order_statistics(90)
+INTERVALS = {
+    "t": Interval(of_result(lambda made: (made.ci_lower, made.ci_upper), True), "mean"),
+    "mean, in batches": Interval(of_result(BenchmarkResult.mean_ci, True), "mean"),
+    "median": Interval(of_result(BenchmarkResult.median_ci), "median", promise=half),
+    "p90": Interval(of_result(lambda made: result.percentile_interval(made.values, 90)), "p90", promise=tenth),
+    "BCa of the mean": Interval(
+        of_result(lambda made: made.bootstrap_ci(np.mean, resamples=500), True), "mean", trials=500
+    ),
+    "percentile bootstrap of the mean": Interval(of_result(resampled, True), "mean", trials=500),
+    "paired ratio": Interval(paired_ratio, "median", 2, half, 1000),
+    "ratio of two samples": Interval(ratio, "median", 2, trials=1000),
+    "Welch's difference": Interval(lambda a, b: compared(2 * a - 20, b - 20, False), "mean", 2, trials=1000),
+    "best throughput of three": Interval(throughput, "median", 3, half, 1000),
+    "anytime, at all looks": Interval(anytime, "median", 2, trials=400, sizes=(10, 30, 100)),
+}
+
+# how a cell is judged
 
 
 def cell(held: float, trials: int, promised: float = 0.95, silent: float | None = None, **more: Any) -> Record:
@@ -102,7 +258,7 @@ def measured_samples(trial: Trial) -> Record:
     except ValueError as refusal:  # too few values for an interval
         return cell(0, trials, note="takes " + re.findall(r"at least (\d+) values", str(refusal))[0])
     held = np.array([one.low <= noise.truths[interval.truth] <= one.high for one in found])
-    said = np.array([bool(one.said) for one in found])
+    said = np.array([one.said for one in found])
     return cell(held.mean(), trials, promised, np.mean(~held & ~said), said=said.mean())
 
 
