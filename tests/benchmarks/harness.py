@@ -75,12 +75,6 @@ class Part:
     cases: Callable[[Namespace], Iterable[Case]] | None = None
     parallel: str = ""
 
-    @property
-    def source(self) -> str:
-        """A link to the file that describes the measurement."""
-        file = f"{self.measured.__module__.rpartition('.')[2]}.py"
-        return f"[{file}](../{file})"
-
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -115,13 +109,14 @@ class Benchmark:
         pieces = [f"# {self.title}", f"{self.intro} {LOAD}".strip()]
         for name, found in self.found(lines).items():
             part, runs = self.parts[name], dict[int, str]()
+            file = f"{part.measured.__module__.rpartition('.')[2]}.py"
             for line in lines:
                 if line["part"] == name:
                     runs.setdefault(line["run"], "`{command}`, {machine}.{note}".format_map(line))
             pieces += [
                 f"## {part.heading}" if part.heading else "",
                 bullets(runs.values()) if len(runs) > 1 else runs.popitem()[1],
-                f"What is measured, and how, stands at the head of {part.source}.",
+                f"What is measured, and how, stands at the head of [{file}](../{file}).",
                 *part.page(found),
                 bullets(f"{'met' if met else 'MISSED'}: {goal}" for goal, met in part.goals(found).items()),
             ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks import profiler
-from tests.benchmarks.profiler_programs import PROGRAMS, take_turns
+from tests.benchmarks.profiler import PROGRAMS, take_turns
 
 RAW = """\
 <module> (programs.py:9);take_turns (programs.py:210);numpy (programs.py:80) 50
