@@ -19,12 +19,12 @@ def test_too_many_false_alarms_miss_the_goal() -> None:
     assert list(drift.goals(found).values()) == [False] + [True] * 4
 
 
-def test_the_page_says_what_half_a_value_does() -> None:
+def test_the_rule_of_thumb_is_counted_with_half_a_value_and_without() -> None:
     halves, plains = np.repeat([0.3, 0.15, 0.0], (30, 46, 24)), np.repeat([0.3, 0.15, 0.0], (45, 41, 14))
     found = [{"n": 50, "half": h, "plain": p, "rang": False} for h, p in zip(halves, plains, strict=True)]
     assert all(drift.thumb_goals(found).values())
-    told = drift.thumb_page(found)[-1]
-    assert "above 0.1 from 86% to 76%, those above 0.2 from 45% to 30%" in told
+    half, plain = drift.thumb_rows(found)
+    assert [row[change] for row in (half, plain) for change in drift.THUMBS] == [76, 30, 86, 45]
     assert list(drift.thumb_goals([{**row, "rang": True} for row in found]).values()) == [False, True]
 
 
