@@ -66,12 +66,8 @@ def split(seed: int, folder: Path) -> tuple[Path, Path, np.ndarray, np.ndarray]:
 def gauges(server: Served, asked: int) -> dict[str, float]:
     """Return what /metrics says of drift, once it has looked at all requests."""
     while True:
-        samples = [
-            sample
-            for family in text_string_to_metric_families(server.ask("GET", "/metrics")[2])
-            for sample in family.samples
-        ]
-        found = {sample.name + sample.labels.get("what", ""): sample.value for sample in samples}
+        families = text_string_to_metric_families(server.ask("GET", "/metrics")[2])
+        found = {each.name + each.labels.get("what", ""): each.value for family in families for each in family.samples}
         if found["tinybench_drift_rows_total"] >= asked:
             return found
         if not found["tinybench_drift_watching"]:
@@ -120,13 +116,12 @@ def measured(trial: Trial) -> Record:
                 turns[shifted].append(ask.seconds[-1])
         ask.connection.close()
     right = np.array(answers) == truth[: len(answers)]
-    times = {"before": slice(0, before), "after": slice(before, before + after)}
-    return {
+    record: Record = {}
+    for when, part in {"before": slice(0, before), "after": slice(before, before + after)}.items():
+        record |= {f"p{q} {when}": float(np.percentile(ask.seconds[part], q)) for q in (50, 99)}
+        record[f"accuracy {when}"] = float(right[part].mean())
+    return record | {
         "kind": kind,
-        **{
-            f"p{q} {when}": float(np.percentile(ask.seconds[part], q)) for q in (50, 99) for when, part in times.items()
-        },
-        **{f"accuracy {when}": float(right[part].mean()) for when, part in times.items()},
         "shifted / plain": median(turns[True]) / median(turns[False]),
         "alarm": alarm,
         "first label": late + 1,

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,17 @@ def busy_cores(number: int) -> Iterator[None]:
             burner.wait()
 
 
-def child(*command: str, **environ: str) -> str:
-    """Return the output of a Python process."""
+def output(*command: str, **environ: str) -> str:
+    """Return the output of a process."""
     # pytest-benchmark measures nothing where it finds itself under pytest-xdist
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")} | environ
-    run = subprocess.run([sys.executable, *command], cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
     if run.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
     return run.stdout
+
+
+child = partial(output, sys.executable)
 
 
 def in_child(function: Callable[..., Any], *arguments: Any, **environ: str) -> Any:

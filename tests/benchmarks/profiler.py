@@ -1,7 +1,7 @@
 """Are the shares of our sampling profiler right, beside py-spy's and the truth, and what does looking cost?
 
-Each program is a round of pieces that are timed on the way, which is the truth of this very run. The share of a piece is that of the stacks in which `take_turns` calls it, of these and those that end
-there. Each program runs
+Each program is a round of pieces that are timed on the way, which is the truth of this very run. The share of a piece is that of the
+stacks in which `take_turns` calls it, of these and those that end there. Each program runs
 
 - looking at itself (`tinybench.support.profiling.stacks.ticking` and the students' `Sampler`),
 - under `py-spy record`, which stops the process for each look,
@@ -20,11 +20,9 @@ from __future__ import annotations
 import cProfile
 import json
 import math
-import os
 import platform
 import pstats
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -42,7 +40,8 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.formats import grouped, lines, ranged
-from tests.benchmarks.harness import ROOT, Benchmark, Case, Part, Record, Records, Trial
+from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
+from tests.benchmarks.processes import output
 from tinybench.course.lessons.m15 import many_small_calls, plain_loop
 from tinybench.result import percentile_interval
 from tinybench.sampler import Sampler
@@ -235,17 +234,15 @@ def measured_shares(trial: Trial) -> Record:
     program, tool = trial.case
     seconds = SECONDS[tool] * (0.3 if trial.short else 1)
     words = [sys.executable, "-m", "tests.benchmarks.profiler", program, str(seconds)]
-    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     raw = trial.folder / "raw"
     if tool == OURS:
         words.append(str(EVERY))
     else:
         options = ["--idle", "--rate", f"{1000 / EVERY:.0f}", *tool.split()[1:], "--output", str(raw)]
         words = ["py-spy", "record", "--format", "raw", *options, "--", *words]
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{tool} on {program}: {done.stderr.strip()}")
-    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    said = output(*words, **one_thread).splitlines()
+    found = json.loads(next(line for line in said if line.startswith("{")))
     whole, told, innermost = sum(found["truth"].values()), Counter[str](), Counter[str]()
     inside = rounds_of(found["seen"] if tool == OURS else raw_stacks(raw.read_text()), found["truth"])
     for piece, name, weight in inside:

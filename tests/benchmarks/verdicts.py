@@ -26,7 +26,7 @@ PORTION = 25  # trials in one process
 
 def cases(options: Namespace) -> Iterator[Case]:
     """Yield portions: way, length, the callable to judge, the number of trials and their seconds."""
-    for length, (_, _, sizes) in LENGTHS.items():
+    for length, (_, sizes) in LENGTHS.items():
         if options.short and length != "20 µs":
             continue
         for way in WAYS:
