@@ -70,7 +70,6 @@ def measured(trial: Trial) -> dict[str, Any]:
 
 
 def goals(found: dict[str, Any]) -> dict[str, bool]:
-    """Return whether the alarms of the rules that are allowed could be those of a rate of 5 %."""
 
     def kept(alarms: int) -> bool:
         return bool(binomtest(alarms, found["trials"], LEVEL, alternative="greater").pvalue > 0.01)

@@ -30,7 +30,6 @@ LIVE = "tinybench live"
 
 
 def tools(short: bool) -> dict[str, Callable[[], Records]]:
-    """Return what to call for the records of each tool."""
     found: dict[str, Callable[[], Records]] = {name: partial(run_peer, name, short) for name in PEERS}
     for seconds in (0.2,) if short else (1.0, 4.0):
         found[f"tinybench, {seconds:g} s"] = partial(in_child, run_tinybench, seconds)
@@ -71,7 +70,6 @@ def rows(found: Records) -> Records:
 
 
 def page(found: Records) -> list[str]:
-    """Return a table for each condition, and how each tool judges."""
     pieces = [
         "Four callables of about 0.2 ms do real work in the proportions 1 : 1 : 1.02 : 1.05. "
         f"{rows(found)[0]['A + 5 %'][1]} repetitions, the order of the tools shuffled. Rates with their 95 % Wilson "

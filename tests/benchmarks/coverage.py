@@ -60,7 +60,6 @@ class Noise:
     transform: str = ""
 
     def draw(self, rng: Rng, trials: int, n: int) -> np.ndarray:
-        """Return rows from the stationary state."""
         steps = rng.normal(0, math.sqrt(1 - self.phi**2), (trials, n + 300))
         return TRANSFORMS[self.transform](lfilter([1], [1, -self.phi], steps, axis=1)[:, 300:])
 
@@ -102,7 +101,6 @@ def warned(made: BenchmarkResult, of_mean: bool) -> bool:
 
 
 def of_result(take: Callable[[BenchmarkResult], tuple[float, float]], of_mean: bool = False) -> Callable[..., Found]:
-    """Return how to find an interval of a result."""
 
     def find(values: np.ndarray) -> Found:
         made = BenchmarkResult("latency", 10 + values, unit="s")
@@ -229,7 +227,6 @@ def text(cell: Record, shown: float) -> str:
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether no cell fails. The tables show which ones do."""
     failed = sum(verdict(cell) == "FAILS" for cell in found)
     return {f"{failed} of {len(found)} cells fail": not failed}
 
@@ -247,7 +244,6 @@ def sample_cases(options: Namespace) -> list[Case]:
 
 
 def measured_samples(trial: Trial) -> Record:
-    """Return how often an interval holds on samples of a kind."""
     name, n, kind = trial.case
     interval, noise = INTERVALS[name], KINDS[kind]
     rng, trials = drawn(trial, interval.trials)
@@ -379,7 +375,6 @@ def measured_level(trial: Trial) -> Record:
 
 
 def measured_power(trial: Trial) -> Record:
-    """Return how often pairs show a difference, and the median p-value."""
     times, n, noise = trial.case
     p = [one.p_value for one in comparisons(trial, 300, times, n, noise, True)]
     return {"found": float(np.mean(np.less_equal(p, LEVEL))), "p": float(np.median(p))}

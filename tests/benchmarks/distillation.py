@@ -60,7 +60,6 @@ def measured(trial: Trial) -> Records:
 
 
 def page(found: Records) -> list[str]:
-    """Return the table: means over the seeds, gains over the same network trained on labels alone."""
     rows, groups = [], grouped(found, "case", "units", "taught")
     for (case, units, how), each in groups.items():
         pairs = zip(each, groups[case, units, "labels"], strict=True)

@@ -115,12 +115,10 @@ def of_trial(kind: str, seed: int, sizes: tuple[int, ...], slow: bool) -> dict[t
 
 
 def blocks(options: Namespace) -> list[Case]:
-    """Return each kind of data with the first seed of a block."""
     return [*product(KINDS, [0] if options.short else range(0, TRIALS, BLOCK))]
 
 
 def measured(trial: Trial) -> Records:
-    """Return by way and size how many of how many rang in a block."""
     kind, first = trial.case
     sizes, trials, slow = (SIZES[:2], 3, 1) if trial.short else (SIZES, BLOCK, SLOW)
     begin = 10_000 * list(KINDS).index(kind)
@@ -160,12 +158,10 @@ def page(found: Records) -> list[str]:
 
 
 def thumb_blocks(options: Namespace) -> list[Case]:
-    """Return each size of a window with the first seed of a block."""
     return [(50, 0)] if options.short else [*product(THUMB_SIZES, range(0, THUMB_TRIALS, BLOCK))]
 
 
 def thumb_measured(trial: Trial) -> Records:
-    """Return of each trial PSI in both ways, and whether PSI by permutation rang."""
     (n, first), rows = trial.case, []
     for seed in range(first, first + (20 if trial.short else BLOCK)):
         rng = np.random.default_rng([n, seed])
@@ -189,7 +185,6 @@ def thumb_rows(found: Records) -> Records:
 
 
 def thumb_goals(found: Records) -> dict[str, bool]:
-    """Return whether ours keeps its level where the rule of thumb does not."""
     _, plain = thumb_rows(row for row in found if row["n"] == 50)
     ours, over = (plain["permuted"], plain["of"]), plain["slight"] / plain["of"]
     level = f"PSI by permutation rings in {share(*ours, 1)} of equal data: at most 5 %, within the interval"

@@ -81,14 +81,12 @@ def coin(stream: np.ndarray) -> int:
 
 
 def watched(stream: np.ndarray) -> float:
-    """Run our alarm."""
     watch = DriftWatch(Reference.of(stream[:WARM, None], seed=coin(stream)), LEVEL, coin(stream))
     watch.add(stream[WARM:, None])
     return watch.streams["inputs"].first or math.inf
 
 
 def students(stream: np.ndarray) -> float:
-    """Run the alarm that students write."""
     alarm = DriftAlarm(stream[:WARM].tolist(), LEVEL, coin(stream))
     return next((number for number, value in enumerate(stream[WARM:].tolist(), 1) if alarm.add(value)), math.inf)
 
@@ -122,7 +120,6 @@ OF_FROUROS = {"numbers": ("ADWIN", "PageHinkley", "CUSUM"), "errors": ("DDM", "H
 
 
 def frouros(kind: str) -> Records:
-    """Return by detector and change after how many values each stream rang."""
     found, script, names = Records(), Path(__file__).with_name("drift_frouros.py"), OF_FROUROS[kind]
     for change in CHANGES[kind]:
         streams = streams_of(change, OTHERS).tolist()
@@ -133,7 +130,6 @@ def frouros(kind: str) -> Records:
 
 
 def streams_of(change: str, number: int) -> np.ndarray:
-    """Return so many streams."""
     place = [each for changes in CHANGES.values() for each in changes].index(change)
     return np.array([stream_of(change, np.random.default_rng([place, seed])) for seed in range(number)])
 
@@ -145,12 +141,10 @@ def tuned(tried: Mapping[str, Detector], calm: list[np.ndarray], allowed: int) -
 
 
 def alarms(firsts: Iterable[float]) -> int:
-    """Return how many streams rang."""
     return sum(map(math.isfinite, firsts))
 
 
 def cases(options: Namespace) -> list[Case]:
-    """Return detectors with what they look at."""
     ours = [("tinybench", name, kind) for kind in CHANGES for name in OURS]
     if options.short:
         return [*ours[:2], ("river", "PageHinkley", "numbers")]
@@ -159,7 +153,6 @@ def cases(options: Namespace) -> list[Case]:
 
 
 def measured(trial: Trial) -> Records:
-    """Return by detector and change after how many values each stream rang."""
     library, name, kind = trial.case
     if library == "frouros":
         return frouros(kind)
@@ -190,7 +183,6 @@ def delays(firsts: list[float]) -> tuple[int, list[float]]:
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether ours keep their level, and what they ought to find is found."""
     met = {}
     for name, change, firsts in ((record["detector"], record["change"], record["first"]) for record in found):
         if name.startswith("tinybench") and change in STILL:

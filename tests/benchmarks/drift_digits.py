@@ -91,12 +91,10 @@ class Asking:
 
 
 def cases(options: Namespace) -> list[Case]:
-    """Return runs of each kind, by their seeds."""
     return [("shifted", 0)] if options.short else [(kind, seed) for kind in KINDS for seed in range(RUNS)]
 
 
 def measured(trial: Trial) -> Record:
-    """Serve, ask, and return what was seen when."""
     kind, seed = trial.case
     before, after, late = (40, 60, 50) if trial.short else (BEFORE, SHIFTED, LATE)
     model, reference, rows, truth = split(seed, trial.folder)
@@ -135,7 +133,6 @@ def middle_of(ratios: list[float]) -> tuple[float, float, float]:
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether the alarm comes before the labels, and latency says nothing."""
     moved, still = ([run for run in found if run["kind"] == kind] for kind in KINDS)
     early = sum(run["alarm"] is not None and 0 < run["alarm"] < run["first label"] for run in moved)
     ruined = min(run["accuracy before"] - run["accuracy after"] for run in moved)
@@ -152,7 +149,6 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def row_of(kind: str, runs: Records) -> Record:
-    """Return what stands on each panel."""
     alarms = [run["alarm"] for run in runs if run["alarm"] is not None]
     return {
         **{name: median(run[name] for run in runs) for name in runs[0] if name.startswith(("p50", "p99", "accuracy"))},
@@ -178,12 +174,10 @@ def page(found: Records) -> list[str]:
 
 
 def pairs(options: Namespace) -> list[Case]:
-    """Return pairs of servers, by their seeds."""
     return [(pair,) for pair in range(2 if options.short else RUNS)]
 
 
 def cost_measured(trial: Trial) -> Record:
-    """Return the quantiles of requests without and with a reference, of two servers started for it."""
     turns, requests, order = (1, 50, random.Random(0)) if trial.short else (TURNS, REQUESTS, random.Random(*trial.case))
     model, reference, rows, _ = split(0, trial.folder)
     with served(model, *AT_ONCE) as one, served(model, *AT_ONCE, "--reference", str(reference)) as other:
@@ -203,14 +197,12 @@ def cost_measured(trial: Trial) -> Record:
 
 
 def ratio(found: Records, what: str) -> tuple[float, float, float]:
-    """Return the ratio with / without and its interval."""
     logs = [float(np.log(pair[f"{what} with"] / pair[f"{what} without"])) for pair in found]
     middle, low, high = np.exp([np.mean(logs), *t_interval(logs)]).tolist()
     return middle, low, high
 
 
 def cost_goals(found: Records) -> dict[str, bool]:
-    """Return whether the median is all but the same."""
     middle, _, high = ratio(found, "p50")
     what = f"the median of a request grows by less than {MOST:.0%}: {middle - 1:+.1%}, at most {high - 1:+.1%}"
     return {what: high < 1 + MOST}

@@ -35,7 +35,6 @@ NAMES = {"short": "function, 0.2 ms", "long": "function, 5 ms", "command": "comm
 
 
 def cases(options: Namespace) -> list[Case]:
-    """Return each case as often as it is tried."""
     chosen = {case: n for case, n in TRIALS.items() if options.case in "{} {} {} %".format(*case)}
     return [case for case, n in chosen.items() for _ in range(options.trials or n)]
 
@@ -50,7 +49,6 @@ def tinybench(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def measured(trial: Trial) -> Record:
-    """Run one gate and return its verdict and how long it took."""
     (gate, subject, percent), seconds, start = trial.case, trial.options.seconds, time.perf_counter()
     sides = (f"{subject}_0", f"{subject}_{percent}")
     with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,6 @@ BATCHES = (1, 32, 256)
 
 
 def measured(trial: Trial) -> Record:
-    """Return the rows of every network and batch."""
     digits = load_digits()
     X, order = (digits.data / 16).astype(np.float32), np.random.default_rng(0).permutation(len(digits.data))
     train, rest = np.split(order, [3 * len(order) // 4])
@@ -41,7 +40,6 @@ def measured(trial: Trial) -> Record:
 
 
 def goals(found: Record) -> dict[str, bool]:
-    """Return whether every form is told of, and what was made keeps the answers."""
     rows = [row for study in found["studies"] for row in study["rows"]]
     whole = all([row["form"] for row in study["rows"]] == list(FORMS) for study in found["studies"])
     told = all(row["types"] and row["ratio"] and row["size"] for row in rows if row["reason"] is None)

@@ -283,7 +283,6 @@ def share_goals(found: Records) -> dict[str, bool]:
 
 
 def share_page(found: Records) -> list[str]:
-    """Return the table, and what py-spy says of libraries."""
     tools = (OURS, PY_SPY, NONBLOCKING)
     looks = ", ".join(f"{tool} {sum(run['looks'] for run in found if run['tool'] == tool):,}" for tool in tools)
     native = [

@@ -200,7 +200,6 @@ def tool_page(found: Records) -> list[str]:
 
 
 def tool_goals(found: Records) -> dict[str, bool]:
-    """Return whether the timed line is as true and as cheap as it has to be."""
     cells = added(found)
     bias, cost = ([cells[OURS, kind, length] for length in LENGTHS] for kind in KINDS)
     return {
@@ -236,7 +235,6 @@ def coverage_of_session(rounds: list[list[float]], k: int, tries: int, seed: int
 
 
 def measured_coverage(trial: Trial) -> Records:
-    """Return the coverage of the intervals of sessions, for each stream and number of rounds."""
     from threadpoolctl import threadpool_limits
 
     sessions, seconds, tries, block = (1, 1.5, 10, 5e-4) if trial.short else (3, 25.0, 200, 5e-3)

@@ -38,7 +38,6 @@ def cases(options: Namespace) -> Iterator[Case]:
 
 
 def measured(trial: Trial) -> Records:
-    """Run a portion in a fresh process."""
     way, length, *_ = trial.case
     return [{"way": way, "length": length, **each} for each in in_child(run_portion, *trial.case, **{CHOICE: length})]
 
