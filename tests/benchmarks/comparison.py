@@ -12,6 +12,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -92,37 +93,29 @@ def figure(found: Mapping[str, Any], file: Path) -> None:
     """Draw errors and rates of all tools, one line of panels for each condition."""
     from matplotlib.figure import Figure
 
-    made = rows(found["tools"])
-    conditions = grouped(made, "condition")
-    names = sorted({row["tool"] for row in made}, reverse=True)
-    drawn = Figure((8, (0.42 * len(names) + 0.7) * len(conditions) + 0.6))
-    panels = drawn.subplots(len(conditions), 2, sharex="col", sharey=True, squeeze=False)
-    styles = {"A again": (0.22, "X", "#D55E00"), "A + 2 %": (0, "o", "#0072B2"), "A + 5 %": (-0.22, "s", "#009E73")}
+    conditions = grouped(sorted(rows(found["tools"]), key=itemgetter("tool"), reverse=True), "condition")
+    drawn = Figure((8, 3.6 * len(conditions) + 0.6), layout="constrained")
+    panels = drawn.subplots(len(conditions), 2, sharex="col", sharey="row", squeeze=False)
+    styles = [
+        ("A against itself (5 % at most)", "X", "#D55E00"),
+        ("A + 2 %", "o", "#0072B2"),
+        ("A + 5 %", "s", "#009E73"),
+    ]
     for (left, right), ((condition,), here) in zip(panels, conditions.items(), strict=True):
-        places = np.array([names.index(row["tool"]) for row in here])
-        for row, y in zip(here, places, strict=True):
-            if row["rms"]:
-                left.plot(100 * row["rms"], y, "o", color="#0072B2" if "tinybench" in row["tool"] else "#777777")
-                left.text(130 * row["rms"], y, f"{100 * row['rms']:.2g} %", va="center", fontsize=9)
-        for subject, (offset, mark, color) in styles.items():
-            middle, low, high = (
-                100 * np.array([(n / of, *wilson_interval(n, of)) for n, of in (r[subject] for r in here)]).T
-            )
+        places, errors = np.arange(len(here)), [100 * (row["rms"] or math.nan) for row in here]
+        left.scatter(errors, places, c=["#0072B2" if "tinybench" in row["tool"] else "#777777" for row in here])
+        left.set(title=f"{condition}: error of the ratio", xscale="log", xlabel="rms error (%)")
+        left.set_yticks(places, [row["tool"] for row in here])
+        for subject, (label, mark, color), offset in zip(RATIOS, styles, (0.22, 0, -0.22), strict=True):
+            ends = [(count / of, *wilson_interval(count, of)) for count, of in (row[subject] for row in here)]
+            middle, low, high = 100 * np.transpose(ends)
             bars = np.maximum(0, [middle - low, high - middle])
-            look: dict[str, Any] = {"fmt": mark, "color": color, "markersize": 6, "capsize": 2}
-            right.errorbar(middle, places + offset, xerr=bars, label=subject, **look)
-        left.set(title=f"{condition}: error of the ratio", xscale="log", yticks=range(len(names)), yticklabels=names)
-        left.margins(x=0.3)
-        right.set(xlim=(-3, 103), title=f"{condition}: called different")
+            right.errorbar(middle, places + offset, xerr=bars, label=label, fmt=mark, color=color, capsize=2)
         right.axvline(5, color="black", linewidth=0.8, linestyle="--")
+        right.set(title=f"{condition}: called different", xlabel="of the runs (%), with 95 % interval")
         for axes in (left, right):
             axes.grid(axis="x", alpha=0.4)
-    panels[-1][0].set_xlabel("rms error (%)")
-    panels[-1][1].set_xlabel("of the runs (%), with 95 % interval")
-    handles, _ = panels[0][1].get_legend_handles_labels()
-    labels = ("A against itself (5 % at most)", *list(styles)[1:])
-    drawn.legend(handles, labels, loc="lower center", ncols=3, frameon=False)
-    drawn.tight_layout(rect=(0, 0.05, 1, 1))
+    drawn.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     drawn.savefig(file, dpi=150, metadata={"Date": None})
 
 
