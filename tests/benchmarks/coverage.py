@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import re
-from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -238,9 +237,7 @@ def drawn(trial: Trial, trials: int) -> tuple[Rng, int]:
 
 # intervals of samples
 
-
-def sample_cases(options: Namespace) -> list[Case]:
-    return [(name, n, kind) for name, interval in INTERVALS.items() for n in interval.sizes for kind in KINDS]
+SAMPLES = [(name, n, kind) for name, interval in INTERVALS.items() for n in interval.sizes for kind in KINDS]
 
 
 def measured_samples(trial: Trial) -> Record:
@@ -323,22 +320,19 @@ def stopping(rng: Rng, trials: int, kind: str, order: str) -> Record:
     return cell(held, trials, label=f"stopping rule, {kind}, {order}", note=note)
 
 
-COUNTS = {"wilson": wilson, "loss": loss, "membership": membership, "stopping": stopping}
-
-
-def count_cases(options: Namespace) -> list[Case]:
-    losses = ((0.0, 0.02), (0.01, 0.01), (0.01, 0.05), (0.05, 0.1))
-    return [
-        *(("wilson", rows, *ends) for rows in (30, 100, 1000) for ends in ((0.5, 0.9), (0.9, 0.99))),
-        *(("loss", rows, *lost) for rows in (50, 214, 1000) for lost in losses),
-        *(("membership", *how) for how in ((200, 10), (1000, 30))),
-        *product(["stopping"], KINDS, ("a coin for the order", "one order")),
-    ]
+LOSSES = ((0.0, 0.02), (0.01, 0.01), (0.01, 0.05), (0.05, 0.1))
+COUNTS = [
+    *(("wilson", rows, *ends) for rows in (30, 100, 1000) for ends in ((0.5, 0.9), (0.9, 0.99))),
+    *(("loss", rows, *lost) for rows in (50, 214, 1000) for lost in LOSSES),
+    *(("membership", *how) for how in ((200, 10), (1000, 30))),
+    *product(["stopping"], KINDS, ("a coin for the order", "one order")),
+]
 
 
 def measured_counts(trial: Trial) -> Record:
     name, *how = trial.case
-    return COUNTS[name](*drawn(trial, 4000), *how)
+    counted = {"wilson": wilson, "loss": loss, "membership": membership, "stopping": stopping}[name]
+    return counted(*drawn(trial, 4000), *how)
 
 
 def count_page(found: Records) -> list[str]:
@@ -404,8 +398,8 @@ def power_page(found: Records) -> list[str]:
 BENCHMARK = Benchmark(
     "What each interval covers",
     {
-        "samples": Part("Samples", measured_samples, sample_page, goals, sample_cases, "processes"),
-        "counts": Part("Counts", measured_counts, count_page, goals, count_cases, "processes"),
+        "samples": Part("Samples", measured_samples, sample_page, goals, lambda options: SAMPLES, "processes"),
+        "counts": Part("Counts", measured_counts, count_page, goals, lambda options: COUNTS, "processes"),
         "level": Part(
             "The p-value under dependence", measured_level, level_page, goals, lambda options: LEVELS, "processes"
         ),
