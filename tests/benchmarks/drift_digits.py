@@ -11,12 +11,11 @@ are sent as they were and shifted, in turn, in an order that is drawn: a run giv
 the median of these ratios, with a 95 % interval by ranks.
 
 What a reference costs a request: two servers of one model run beside each other, one of them with a reference. Both get
-2,000 requests of one row, one after the other on one connection, in turn, three times, in an order that is drawn: long
-enough that what is noted is handed over, which happens each second, and looked at while its own server is measured.
-Before the other's turn the rest is waited for. Processes of one program differ in speed by themselves, as their memory
-happens to lie, so there are 20 pairs, started anew. Each gives the ratio of the servers' medians (of three), and of their
-95th percentiles; told is the mean over pairs with a 95 % interval (Student t, of logarithms). The requests wait for no
-others (``--max-wait 0ms``), so nothing hides what is added.
+2,000 requests of one row on one connection, in turn, three times, in an order that is drawn: long enough that what is
+noted, each second, is looked at while its own server is measured; before the other's turn the rest is waited for.
+Processes of one program differ in speed, as their memory happens to lie, so there are 20 pairs, started anew. Told is the
+mean over pairs of the ratio of medians (of three), and of 95th percentiles, with a 95 % interval (Student t, of
+logarithms). The requests wait for no others (``--max-wait 0ms``), so nothing hides what is added.
 """
 
 from __future__ import annotations
