@@ -50,17 +50,10 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in BENCHMARKS:
         return harness.main(arguments[0], question_of(arguments[0]), arguments[1:])
     told = "\n".join(f"  {name:13}{question_of(name)} ({takes})" for name, takes in BENCHMARKS.items())
-    parser = ArgumentParser(
-        prog="python -m tests.benchmarks", description=__doc__, epilog=told, formatter_class=RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        choices=list(BENCHMARKS),
-        metavar="NAME",
-        help="one of those below; NAME --help tells its options",
-    )
-    parser.parse_args(arguments)
+    usage = "python -m tests.benchmarks [NAME [--help]]"
+    ArgumentParser(
+        usage=usage, description=__doc__, epilog=told, formatter_class=RawDescriptionHelpFormatter
+    ).parse_args(arguments)
     return max(subprocess.run([sys.executable, "-m", "tests.benchmarks", name]).returncode for name in DEFAULT)
 
 

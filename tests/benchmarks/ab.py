@@ -17,52 +17,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 
 from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import Benchmark, Part, Trial
+from tinybench.course.lessons.m16_rollout import Z, experiments, z_of_shares
 from tinybench.production import share_e_value, users_needed
 
 SHARE, CHANGE, LEVEL, STEP, PEEK = 0.02, 0.01, 0.05, 10, 10
 
 
-def stops(most: int) -> np.ndarray:
-    """Return a table of whether to stop, by how many events the new version and both versions have."""
-    table = np.zeros((most + 1, most + 1), dtype=bool)
-    for both in range(1, most + 1):
-        for new in range(both // 2 + 1):
-            table[new, both] = table[both - new, both] = share_e_value(new, both) >= 1 / LEVEL
-    return table
-
-
-def differs(old: np.ndarray, new: np.ndarray, users: Any) -> np.ndarray:
-    """Return whether a z test of two shares finds a difference."""
-    pooled = (old + new) / (2 * users)
-    deviation = np.sqrt(np.maximum(2 * pooled * (1 - pooled) / users, 1e-300))
-    return np.asarray(np.abs(new - old) / users / deviation > norm.isf(LEVEL / 2))
-
-
-def rules(change: float, trials: int, users: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return, for each stopping rule: alarms, the mean number of users, and the mean change found where there was an alarm."""
-    looks = 2 * users // STEP
-    old, new = (np.cumsum(rng.binomial(STEP, p, (trials, looks)), axis=1) for p in (SHARE, SHARE + change))
-    seen = STEP * np.arange(1, looks + 1)
-    evident = stops(int((old[:, -1] + new[:, -1]).max()))[new, old + new]
-    apart = differs(old, new, seen)
-    half = users // STEP
-    at_end, peeked = np.zeros((2, trials, half), dtype=bool)
-    at_end[:, -1] = apart[:, half - 1]
-    peeked[:, PEEK - 1 :: PEEK] = apart[:, PEEK - 1 : half : PEEK]
-    found = {}
-    for name, on in (
-        ("fixed horizon", at_end),
-        ("peeking", peeked),
-        ("anytime-valid", evident[:, :half]),
-        ("anytime-valid, twice", evident),
+def rules(change: float, trials: int, users: int) -> dict[str, Any]:
+    """Return alarms, the mean number of users, and the mean change found where there was an alarm, by stopping rule."""
+    tests = experiments(share_e_value, SHARE, change, 2 * users // STEP, STEP, trials)
+    half, found = users // STEP, {}
+    for name, on, looks in (
+        ("fixed horizon", tests.peeking, slice(half - 1, half)),
+        ("peeking", tests.peeking, slice(PEEK - 1, half, PEEK)),
+        ("anytime-valid", tests.anytime, slice(half)),
+        ("anytime-valid, twice", tests.anytime, slice(None)),
     ):
-        alarm, first = on.any(axis=1), on.argmax(axis=1)
-        last = np.where(alarm, first, on.shape[1] - 1)
-        each = ((new - old)[np.arange(trials), last] / seen[last])[alarm]
+        stops, seen = on[:, looks], tests.users[looks]
+        alarm = stops.any(axis=1)
+        last = np.where(alarm, stops.argmax(axis=1), len(seen) - 1)
+        each = tests.estimates[:, looks][np.arange(trials), last][alarm]
         found[name] = {
             "alarms": int(alarm.sum()),
             "users": float(seen[last].mean()),
@@ -71,35 +49,27 @@ def rules(change: float, trials: int, users: int, rng: np.random.Generator) -> d
     return found
 
 
-def counted(trials: int, users: int, rng: np.random.Generator) -> dict[str, int]:
+def counted(trials: int, users: int) -> dict[str, int]:
     """Return how often equal versions differ by requests and by users, by one test at the end."""
-    alarms = {"by request": 0, "by user": 0}
+    alarms, rng = {"by request": 0, "by user": 0}, np.random.default_rng(0)
     for _ in range(trials):
         requests = rng.geometric(0.1, (2, users))
         failed = rng.binomial(requests, rng.beta(0.2, 0.2 * (1 - SHARE) / SHARE, (2, users)))
         whole = requests.sum(axis=1)
         pooled = failed.sum() / whole.sum()
         z = np.subtract(*(failed.sum(axis=1) / whole)) / np.sqrt(pooled * (1 - pooled) * (1 / whole).sum())
-        alarms["by request"] += bool(abs(z) > norm.isf(LEVEL / 2))
-        alarms["by user"] += bool(differs((failed[0] > 0).sum(), (failed[1] > 0).sum(), users))
+        alarms["by request"] += int(abs(z) > Z)
+        alarms["by user"] += int(abs(z_of_shares(*(failed > 0).sum(axis=1), users)) > Z)
     return alarms
 
 
 def measured(trial: Trial) -> dict[str, Any]:
-    """Return what was found with equal versions, with one that is worse, and by what is counted."""
-    trials, rng = (40 if trial.short else 4000), np.random.default_rng(0)
-    users = users_needed(SHARE, CHANGE, LEVEL)
-    return {
-        "trials": trials,
-        "users": users,
-        "equal": rules(0.0, trials, users, rng),
-        "worse": rules(CHANGE, trials, users, rng),
-        "counted": counted(trials, users, rng),
-    }
+    trials, users = (40 if trial.short else 4000), users_needed(SHARE, CHANGE, LEVEL)
+    found = {"equal": rules(0.0, trials, users), "worse": rules(CHANGE, trials, users)}
+    return {"trials": trials, "users": users, "counted": counted(trials, users), **found}
 
 
 def goals(found: dict[str, Any]) -> dict[str, bool]:
-    """Return whether the alarms of the rules that are allowed could be those of a rate of 5 %."""
 
     def kept(alarms: int) -> bool:
         return bool(binomtest(alarms, found["trials"], LEVEL, alternative="greater").pvalue > 0.01)
@@ -113,7 +83,6 @@ def goals(found: dict[str, Any]) -> dict[str, bool]:
 
 
 def page(found: dict[str, Any]) -> list[str]:
-    """Return the tables."""
     n = found["trials"]
     rows = [
         {"rule": rule, "false": equal["alarms"] / n, "idle": equal["users"], "right": worse["alarms"] / n, **worse}

@@ -19,23 +19,61 @@ from __future__ import annotations
 
 import math
 import re
-from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 from scipy import stats
+from scipy.signal import lfilter
 
 from tests.benchmarks.formats import table
-from tests.benchmarks.harness import Benchmark, Case, Part, Trial
-from tests.benchmarks.intervals import INTERVALS, KINDS, STOP_AT, Noise, Rng, compare
-from tinybench import accuracy, comparison, pareto
+from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
+from tinybench import accuracy, benchmark, comparison, pareto, result
 from tinybench.result import BenchmarkResult
 from tinybench.support.comparisons.verdict import Comparison
 
+Rng = np.random.Generator
+SIZES = (5, 10, 30, 100)
+STOP_AT = 20.0
 LEVEL, SCATTER, TOLERANCE = 0.05, 0.05, 0.02
+
+# what is drawn
+
+# what becomes of standard normal values: others of median 0
+TRANSFORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "": np.asarray,
+    "lognormal": np.expm1,
+    "heavy tails": lambda z: stats.t.ppf(stats.norm.cdf(z), 2),
+}
+
+
+@dataclass(frozen=True)
+class Noise:
+    """An AR(1) series whose values are normal, or others of median 0."""
+
+    phi: float = 0.0
+    transform: str = ""
+
+    def draw(self, rng: Rng, trials: int, n: int) -> np.ndarray:
+        steps = rng.normal(0, math.sqrt(1 - self.phi**2), (trials, n + 300))
+        return TRANSFORMS[self.transform](lfilter([1], [1, -self.phi], steps, axis=1)[:, 300:])
+
+    @property
+    def truths(self) -> dict[str, float]:
+        p90 = float(TRANSFORMS[self.transform](stats.norm.ppf(0.9)))
+        return {"mean": math.exp(0.5) - 1 if self.transform == "lognormal" else 0.0, "median": 0.0, "p90": p90}
+
+
+KINDS = {
+    "normal": Noise(),
+    "lognormal": Noise(transform="lognormal"),
+    "heavy tails": Noise(transform="heavy tails"),
+    "AR(1) 0.6": Noise(0.6),
+}
 ROUNDS = (30, 100, 300, 1000)
 NOISES = {
     "independent": Noise(),
@@ -43,7 +81,121 @@ NOISES = {
     "AR(1) 0.6, lognormal": Noise(0.6, "lognormal"),
     "AR(1) 0.9, heavy tails": Noise(0.9, "heavy tails"),
 }
-Record = dict[str, Any]
+
+
+# what is called: one function for each interval, from a drawn row (or two) to what a user gets
+
+
+class Found(NamedTuple):
+    """An interval, and whether the result comes with a caution."""
+
+    low: float
+    high: float
+    said: bool = False
+
+
+def warned(made: BenchmarkResult, of_mean: bool) -> bool:
+    """Return whether a result comes with a caution. Skewness concerns the interval of the mean alone."""
+    return any(of_mean or not text.startswith("values are skewed") for text in made.cautions)
+
+
+def of_result(take: Callable[[BenchmarkResult], tuple[float, float]], of_mean: bool = False) -> Callable[..., Found]:
+
+    def find(values: np.ndarray) -> Found:
+        made = BenchmarkResult("latency", 10 + values, unit="s")
+        low, high = take(made)
+        return Found(low - 10, high - 10, warned(made, of_mean))
+
+    return find
+
+
+def compare(a: np.ndarray, b: np.ndarray, paired: bool) -> Comparison:
+    with mock.patch.object(comparison, "second_opinions", return_value=(0.0, {})):  # which take forty times as long
+        return comparison.compare(a.tolist(), b.tolist(), paired=paired)
+
+
+def compared(a: np.ndarray, b: np.ndarray, paired: bool) -> Found:
+    """Return the logarithm of the ratio as `compare` finds it, or the difference of values that have no ratio."""
+    found = compare(a, b, paired)
+    said = bool(getattr(found, "caution", "")) or "batches" in found.method
+    if math.isnan(found.ratio):
+        return Found(*found.difference_ci, said)
+    low, high = found.ratio_ci
+    return Found(math.log(low) if low > 0 else -math.inf, math.log(high) if high < math.inf else math.inf, said)
+
+
+def paired_ratio(values: np.ndarray, common: np.ndarray) -> Found:
+    found = compared(np.exp(0.05 * (common + values)), np.exp(0.05 * common), True)
+    return Found(found.low / 0.05, found.high / 0.05, found.said)
+
+
+def throughput(*rows: np.ndarray) -> Found:
+    """Return the logarithm of the best of three equal rates."""
+    latencies = {
+        size: BenchmarkResult("latency", size * np.exp(-0.1 * z), unit="s")
+        for size, z in zip((1, 8, 64), rows, strict=True)
+    }
+    best = benchmark.best_throughput(latencies)
+    low, high = best.median_ci()
+    return Found(10 * math.log(low), 10 * math.log(high), warned(best, of_mean=False))
+
+
+def anytime(a: np.ndarray, b: np.ndarray) -> Found:
+    """Return what is in the intervals of all looks, where as in `compare_live` a coin orders each round."""
+    coins = np.random.default_rng(len(a)).choice([-1.0, 1.0], len(a))
+    rounds = (coins * (a - b)).tolist()
+    ends = [comparison.anytime_interval(rounds[:n], STOP_AT) for n in range(6, len(a) + 1)]
+    return Found(max(low for low, _ in ends), min(high for _, high in ends))
+
+
+def order_statistics(q: float) -> Callable[[int], float]:
+    """Return the exact coverage that an interval of order statistics promises for independent values."""
+
+    def promise(n: int) -> float:
+        low, high = result.percentile_interval([float(rank) for rank in range(1, n + 1)], q)
+        return float(stats.binom.cdf(high - 1, n, q / 100) - stats.binom.cdf(low - 1, n, q / 100))
+
+    return promise
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What is judged: how it is found, which truth it is after, and what it promises at n values."""
+
+    find: Callable[..., Found]
+    truth: str
+    samples: int = 1
+    promise: Callable[[int], float] = lambda n: 0.95
+    trials: int = 2000
+    sizes: tuple[int, ...] = SIZES
+
+
+def ratio(a: np.ndarray, b: np.ndarray) -> Found:
+    return compared(np.exp(0.1 * a), np.exp(0.1 * b), False)
+
+
+def resampled(made: BenchmarkResult) -> tuple[float, float]:
+    return result.bootstrap_interval(made.values, np.mean, resamples=500)
+
+
+half, tenth = order_statistics(50), order_statistics(90)
+INTERVALS = {
+    "t": Interval(of_result(lambda made: (made.ci_lower, made.ci_upper), True), "mean"),
+    "mean, in batches": Interval(of_result(BenchmarkResult.mean_ci, True), "mean"),
+    "median": Interval(of_result(BenchmarkResult.median_ci), "median", promise=half),
+    "p90": Interval(of_result(lambda made: result.percentile_interval(made.values, 90)), "p90", promise=tenth),
+    "BCa of the mean": Interval(
+        of_result(lambda made: made.bootstrap_ci(np.mean, resamples=500), True), "mean", trials=500
+    ),
+    "percentile bootstrap of the mean": Interval(of_result(resampled, True), "mean", trials=500),
+    "paired ratio": Interval(paired_ratio, "median", 2, half, 1000),
+    "ratio of two samples": Interval(ratio, "median", 2, trials=1000),
+    "Welch's difference": Interval(lambda a, b: compared(2 * a - 20, b - 20, False), "mean", 2, trials=1000),
+    "best throughput of three": Interval(throughput, "median", 3, half, 1000),
+    "anytime, at all looks": Interval(anytime, "median", 2, trials=400, sizes=(10, 30, 100)),
+}
+
+# how a cell is judged
 
 
 def cell(held: float, trials: int, promised: float = 0.95, silent: float | None = None, **more: Any) -> Record:
@@ -53,7 +205,7 @@ def cell(held: float, trials: int, promised: float = 0.95, silent: float | None 
 
 
 def error(cell: Record) -> float:
-    return math.sqrt(max(cell["held"] * (1 - cell["held"]), 0.01) / cell["trials"])  # type: ignore[no-any-return]
+    return math.sqrt(max(cell["held"] * (1 - cell["held"]), 0.01) / cell["trials"])
 
 
 def verdict(cell: Record) -> str:
@@ -68,13 +220,12 @@ def verdict(cell: Record) -> str:
 def text(cell: Record, shown: float) -> str:
     """Return a share with its error, how often there was a caution, and the verdict unless it holds."""
     if cell["note"]:
-        return cell["note"]  # type: ignore[no-any-return]
+        return cell["note"]
     told = f"{100 * shown:.1f} ± {100 * error(cell):.1f}, says {cell['said']:.0%}"
     return told if verdict(cell) == "holds" else f"{told}: {verdict(cell)}"
 
 
-def goals(found: Sequence[Record]) -> dict[str, bool]:
-    """Return whether no cell fails. The tables show which ones do."""
+def goals(found: Records) -> dict[str, bool]:
     failed = sum(verdict(cell) == "FAILS" for cell in found)
     return {f"{failed} of {len(found)} cells fail": not failed}
 
@@ -86,13 +237,10 @@ def drawn(trial: Trial, trials: int) -> tuple[Rng, int]:
 
 # intervals of samples
 
-
-def sample_cases(options: Namespace) -> list[Case]:
-    return [(name, n, kind) for name, interval in INTERVALS.items() for n in interval.sizes for kind in KINDS]
+SAMPLES = [(name, n, kind) for name, interval in INTERVALS.items() for n in interval.sizes for kind in KINDS]
 
 
 def measured_samples(trial: Trial) -> Record:
-    """Return how often an interval holds on samples of a kind."""
     name, n, kind = trial.case
     interval, noise = INTERVALS[name], KINDS[kind]
     rng, trials = drawn(trial, interval.trials)
@@ -103,17 +251,24 @@ def measured_samples(trial: Trial) -> Record:
     except ValueError as refusal:  # too few values for an interval
         return cell(0, trials, note="takes " + re.findall(r"at least (\d+) values", str(refusal))[0])
     held = np.array([one.low <= noise.truths[interval.truth] <= one.high for one in found])
-    said = np.array([bool(one.said) for one in found])
+    said = np.array([one.said for one in found])
     return cell(held.mean(), trials, promised, np.mean(~held & ~said), said=said.mean())
 
 
-def sample_page(found: Sequence[Record]) -> list[str]:
-    rows: dict[Case, dict[str, str]] = {}
+def crossed(found: Records, begun: Callable[[Record], Record], shown: Callable[[Record], str]) -> str:
+    """Return a table with a row for the first two things of a case, begun by its first record, and a column for the third."""
+    rows: dict[Case, Record] = {}
     for each in found:
-        name, n, kind = each["case"]
-        row = rows.setdefault((name, n), {"interval": name, "n": str(n), "promised": "–"})
-        row |= {kind: text(each, each["held"])} | ({} if each["note"] else {"promised": f"{each['promised']:.1%}"})
-    return [table(rows.values())]
+        name, n, column = each["case"]
+        rows.setdefault((name, n), begun(each) | {"n": str(n)})[column] = shown(each)
+    return table(rows.values())
+
+
+def sample_page(found: Records) -> list[str]:
+    def begun(each: Record) -> Record:
+        return {"interval": each["case"][0], "n": "", "promised": "–" if each["note"] else f"{each['promised']:.1%}"}
+
+    return [crossed(found, begun, lambda each: text(each, each["held"]))]
 
 
 # intervals of counts
@@ -152,13 +307,7 @@ def membership(rng: Rng, trials: int, rows: int, n: int) -> Record:
     return cell(1 - wrong / trials, trials, label=f"frontier, {rows} rows, {n} rounds: not called a member")
 
 
-@cache
-def signs_needed(rounds: int) -> list[int]:
-    """Return after each round how many rounds of one sign stop `compare_live`."""
-    return [
-        next((k for k in range(n // 2, n + 1) if comparison.sign_e_value(k, n) >= STOP_AT), n + 1)
-        for n in range(1, rounds + 1)
-    ]
+evidence = np.vectorize(cache(comparison.sign_e_value), otypes=[float])
 
 
 def stopping(rng: Rng, trials: int, kind: str, order: str) -> Record:
@@ -166,35 +315,34 @@ def stopping(rng: Rng, trials: int, kind: str, order: str) -> Record:
     gaps = KINDS[kind].draw(rng, trials, 500)
     signs = gaps if order == "one order" else rng.choice([-1.0, 1.0], gaps.shape) * gaps
     more = np.cumsum(signs > 0, axis=1)
-    stopped = np.any(np.maximum(more, np.arange(1, 501) - more) >= signs_needed(500), axis=1)
-    held = 1 - float(stopped.mean())
+    held = 1 - np.mean(np.any(evidence(more, np.arange(1, 501)) >= STOP_AT, axis=1))
     note = f"{100 * held:.1f}, for comparison only" if order == "one order" else ""
     return cell(held, trials, label=f"stopping rule, {kind}, {order}", note=note)
 
 
-COUNTS = {"wilson": wilson, "loss": loss, "membership": membership, "stopping": stopping}
-
-
-def count_cases(options: Namespace) -> list[Case]:
-    losses = ((0.0, 0.02), (0.01, 0.01), (0.01, 0.05), (0.05, 0.1))
-    return [
-        *(("wilson", rows, *ends) for rows in (30, 100, 1000) for ends in ((0.5, 0.9), (0.9, 0.99))),
-        *(("loss", rows, *lost) for rows in (50, 214, 1000) for lost in losses),
-        *(("membership", *how) for how in ((200, 10), (1000, 30))),
-        *product(["stopping"], KINDS, ("a coin for the order", "one order")),
-    ]
+LOSSES = ((0.0, 0.02), (0.01, 0.01), (0.01, 0.05), (0.05, 0.1))
+COUNTS = [
+    *(("wilson", rows, *ends) for rows in (30, 100, 1000) for ends in ((0.5, 0.9), (0.9, 0.99))),
+    *(("loss", rows, *lost) for rows in (50, 214, 1000) for lost in LOSSES),
+    *(("membership", *how) for how in ((200, 10), (1000, 30))),
+    *product(["stopping"], KINDS, ("a coin for the order", "one order")),
+]
 
 
 def measured_counts(trial: Trial) -> Record:
     name, *how = trial.case
-    return COUNTS[name](*drawn(trial, 4000), *how)
+    counted = {"wilson": wilson, "loss": loss, "membership": membership, "stopping": stopping}[name]
+    return counted(*drawn(trial, 4000), *how)
 
 
-def count_page(found: Sequence[Record]) -> list[str]:
+def count_page(found: Records) -> list[str]:
     return [table({"interval": each["label"], "holds": text(each, each["held"])} for each in found)]
 
 
 # p-values where rounds depend on one another
+
+LEVELS = list(product(("in pairs", "apart"), ROUNDS, NOISES))
+POWERS = [(times, n, noise) for n in ROUNDS for times in (1 + SCATTER / 2, 1 + SCATTER, 19.0) for noise in NOISES]
 
 
 def comparisons(trial: Trial, trials: int, times: float, n: int, noise: str, paired: bool) -> list[Comparison]:
@@ -221,55 +369,43 @@ def measured_level(trial: Trial) -> Record:
 
 
 def measured_power(trial: Trial) -> Record:
-    """Return how often pairs show a difference, and the median p-value."""
     times, n, noise = trial.case
     p = [one.p_value for one in comparisons(trial, 300, times, n, noise, True)]
     return {"found": float(np.mean(np.less_equal(p, LEVEL))), "p": float(np.median(p))}
 
 
-def by_noise(found: Sequence[Record], first: str, words: str, cell: Any) -> str:
-    """Return a table with a row for each size and a column for each noise."""
-    rows: dict[Case, dict[str, str]] = {}
-    for each in found:
-        how, n, noise = each["case"]
-        rows.setdefault((how, n), {first: words.format(how), "n": str(n)})[noise] = cell(each)
-    return table(rows.values())
-
-
-def level_page(found: Sequence[Record]) -> list[str]:
+def level_page(found: Records) -> list[str]:
     return [
         "Percent of comparisons of two equal models with p ≤ 0.05, and how many come with a caution. Rounds depend on one "
         "another by AR(1); in pairs the machine also becomes a third slower on the way. Interval and p-value agree in every "
         "comparison.",
-        by_noise(found, "p ≤ 0.05 of equal models", "{}", lambda each: text(each, 1 - each["held"])),
+        crossed(
+            found, lambda each: {"p ≤ 0.05 of equal models": each["case"][0]}, lambda each: text(each, 1 - each["held"])
+        ),
     ]
 
 
-def power_page(found: Sequence[Record]) -> list[str]:
+def power_page(found: Records) -> list[str]:
     def told(each: Record) -> str:
         return f"{each['found']:.0%}, " + (f"p = {each['p']:.1g}" if each["p"] >= 1e-9 else "p < 1e-9")
 
     return [
         "Percent of comparisons with p ≤ 0.05, and the median p-value. The ratio of a round scatters by 5 %.",
-        by_noise(found, "in pairs, one takes", "{:.4g} times as long", told),
+        crossed(found, lambda each: {"in pairs, one takes": f"{each['case'][0]:.4g} times as long"}, told),
     ]
-
-
-def level_cases(options: Namespace) -> list[Case]:
-    return list(product(("in pairs", "apart"), ROUNDS, NOISES))
-
-
-def power_cases(options: Namespace) -> list[Case]:
-    return [(times, n, noise) for n in ROUNDS for times in (1 + SCATTER / 2, 1 + SCATTER, 19.0) for noise in NOISES]
 
 
 BENCHMARK = Benchmark(
     "What each interval covers",
     {
-        "samples": Part("Samples", measured_samples, sample_page, goals, sample_cases, "processes"),
-        "counts": Part("Counts", measured_counts, count_page, goals, count_cases, "processes"),
-        "level": Part("The p-value under dependence", measured_level, level_page, goals, level_cases, "processes"),
-        "power": Part("What the p-value finds", measured_power, power_page, cases=power_cases, parallel="processes"),
+        "samples": Part("Samples", measured_samples, sample_page, goals, lambda options: SAMPLES, "processes"),
+        "counts": Part("Counts", measured_counts, count_page, goals, lambda options: COUNTS, "processes"),
+        "level": Part(
+            "The p-value under dependence", measured_level, level_page, goals, lambda options: LEVELS, "processes"
+        ),
+        "power": Part(
+            "What the p-value finds", measured_power, power_page, cases=lambda options: POWERS, parallel="processes"
+        ),
     },
     intro="All values are simulated, so that another machine, or a busy one, gives the same page. Percent of the "
     "intervals that hold the truth, with the error of the simulation, and how many results come with a caution.",

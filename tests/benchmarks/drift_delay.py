@@ -21,19 +21,20 @@ import zlib
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.drift_alarms import LEVEL
 from tests.benchmarks.formats import grouped, share, table
 from tests.benchmarks.harness import Case, Part, Records, Trial
 from tests.benchmarks.processes import in_environment
 from tinybench.production import DriftAlarm
 from tinybench.tools.drifting import DriftWatch, Reference
 
+LEVEL = 0.05
 WARM, BEFORE, AFTER = 1000, 1000, 3000
 STREAMS, CALM = 100, 2000  # of each change; without one, for ours
 OTHERS, SLOW = 40, 10  # streams for frouros, and to tune by; for who takes seconds for one
@@ -80,14 +81,12 @@ def coin(stream: np.ndarray) -> int:
 
 
 def watched(stream: np.ndarray) -> float:
-    """Run our alarm."""
     watch = DriftWatch(Reference.of(stream[:WARM, None], seed=coin(stream)), LEVEL, coin(stream))
     watch.add(stream[WARM:, None])
     return watch.streams["inputs"].first or math.inf
 
 
 def students(stream: np.ndarray) -> float:
-    """Run the alarm that students write."""
     alarm = DriftAlarm(stream[:WARM].tolist(), LEVEL, coin(stream))
     return next((number for number, value in enumerate(stream[WARM:].tolist(), 1) if alarm.add(value)), math.inf)
 
@@ -121,7 +120,6 @@ OF_FROUROS = {"numbers": ("ADWIN", "PageHinkley", "CUSUM"), "errors": ("DDM", "H
 
 
 def frouros(kind: str) -> Records:
-    """Return by detector and change after how many values each stream rang."""
     found, script, names = Records(), Path(__file__).with_name("drift_frouros.py"), OF_FROUROS[kind]
     for change in CHANGES[kind]:
         streams = streams_of(change, OTHERS).tolist()
@@ -132,26 +130,21 @@ def frouros(kind: str) -> Records:
 
 
 def streams_of(change: str, number: int) -> np.ndarray:
-    """Return so many streams."""
     place = [each for changes in CHANGES.values() for each in changes].index(change)
     return np.array([stream_of(change, np.random.default_rng([place, seed])) for seed in range(number)])
 
 
-def tuned(tried: Mapping[str, Detector], calm: Iterable[np.ndarray], allowed: int) -> str:
+def tuned(tried: Mapping[str, Detector], calm: list[np.ndarray], allowed: int) -> str:
     """Return the first setting that rings in few enough streams without a change; the last if none does."""
-    for name, run in list(tried.items())[1:]:
-        rang = 0
-        for stream in calm:
-            rang += math.isfinite(run(stream))
-            if rang > allowed:
-                break
-        else:
-            return name
-    return name
+    *names, last = list(tried)[1:]
+    return next((name for name in names if alarms(map(tried[name], calm)) <= allowed), last)
+
+
+def alarms(firsts: Iterable[float]) -> int:
+    return sum(map(math.isfinite, firsts))
 
 
 def cases(options: Namespace) -> list[Case]:
-    """Return detectors with what they look at."""
     ours = [("tinybench", name, kind) for kind in CHANGES for name in OURS]
     if options.short:
         return [*ours[:2], ("river", "PageHinkley", "numbers")]
@@ -160,7 +153,6 @@ def cases(options: Namespace) -> list[Case]:
 
 
 def measured(trial: Trial) -> Records:
-    """Return by detector and change after how many values each stream rang."""
     library, name, kind = trial.case
     if library == "frouros":
         return frouros(kind)
@@ -170,16 +162,18 @@ def measured(trial: Trial) -> Records:
     if library == "tinybench":
         detectors = {f"tinybench {name}": OURS[name]}
     else:
-        tried, others = settings()[name][1], min(OTHERS, count)
+        tried, others, calm = settings()[name][1], min(OTHERS, count), count
         quiet = [stream_of(CHANGES[kind][0], np.random.default_rng([99, seed])) for seed in range(others)]
         best = tuned(tried, quiet, int(LEVEL * others))
         detectors = {f"river {name}": tried[""], f"river {name}, tuned ({best})": tried[best]}
-    found = []
-    for each, detector in detectors.items():
-        for change in CHANGES[kind][: 3 if trial.short else None]:
-            streams = streams_of(change, calm if change in STILL and library == "tinybench" else count)
-            found.append({"detector": each, "change": change, "first": [float(detector(one)) for one in streams]})
-    return found
+    streams = {
+        change: streams_of(change, calm if change in STILL else count)
+        for change in CHANGES[kind][: 3 if trial.short else None]
+    }
+    return [
+        {"detector": each, "change": change, "first": [float(detector(one)) for one in these]}
+        for (each, detector), (change, these) in product(detectors.items(), streams.items())
+    ]
 
 
 def delays(firsts: list[float]) -> tuple[int, list[float]]:
@@ -188,16 +182,9 @@ def delays(firsts: list[float]) -> tuple[int, list[float]]:
     return sum(at <= 0 for at in late), [at for at in late if at > 0]
 
 
-def alarms(firsts: list[float]) -> int:
-    """Return how many streams rang."""
-    return sum(map(math.isfinite, firsts))
-
-
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether ours keep their level, and what they ought to find is found."""
     met = {}
-    for record in found:
-        name, change, firsts = record["detector"], record["change"], record["first"]
+    for name, change, firsts in ((record["detector"], record["change"], record["first"]) for record in found):
         if name.startswith("tinybench") and change in STILL:
             rang = alarms(firsts)
             what = f"{name} rings in {rang} of {len(firsts)} streams without a change ({change}): in at most 5 %"
@@ -217,13 +204,12 @@ def cell(firsts: list[float]) -> str:
 
 def page(found: Records) -> list[str]:
     parts = []
-    for kind, (calm, *_) in CHANGES.items():
+    for kind, (calm, *changes) in CHANGES.items():
         rows = []
         for (name,), records in grouped((r for r in found if r["change"] in CHANGES[kind]), "detector").items():
             firsts = {record["change"]: record["first"] for record in records}
-            quiet = firsts.pop(calm)
-            row = {"detector": name, "rings without a change": share(alarms(quiet), len(quiet), 1)}
-            rows.append(row | {change: cell(each) for change, each in firsts.items()})
+            row = {"detector": name, "rings without a change": share(alarms(firsts[calm]), len(firsts[calm]), 1)}
+            rows.append(row | {change: cell(firsts[change]) for change in changes if change in firsts})
         if rows:
             parts += [
                 f"{kind.capitalize()}: streams that rang in {BEFORE + AFTER:,} values without a change, and by change the "

@@ -11,12 +11,11 @@ are sent as they were and shifted, in turn, in an order that is drawn: a run giv
 the median of these ratios, with a 95 % interval by ranks.
 
 What a reference costs a request: two servers of one model run beside each other, one of them with a reference. Both get
-2,000 requests of one row, one after the other on one connection, in turn, three times, in an order that is drawn: long
-enough that what is noted is handed over, which happens each second, and looked at while its own server is measured.
-Before the other's turn the rest is waited for. Processes of one program differ in speed by themselves, as their memory
-happens to lie, so there are 20 pairs, started anew. Each gives the ratio of the servers' medians (of three), and of their
-95th percentiles; told is the mean over pairs with a 95 % interval (Student t, of logarithms). The requests wait for no
-others (``--max-wait 0ms``), so nothing hides what is added.
+2,000 requests of one row on one connection, in turn, three times, in an order that is drawn: long enough that what is
+noted, each second, is looked at while its own server is measured; before the other's turn the rest is waited for.
+Processes of one program differ in speed, as their memory happens to lie, so there are 20 pairs, started anew. Told is the
+mean over pairs of the ratio of medians (of three), and of 95th percentiles, with a 95 % interval (Student t, of
+logarithms). The requests wait for no others (``--max-wait 0ms``), so nothing hides what is added.
 """
 
 from __future__ import annotations
@@ -32,11 +31,12 @@ from statistics import median
 
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
-from scipy import stats
 
 from tests.benchmarks.formats import grouped, interval, lines, ranged, share
 from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tests.tinybench.servers import Served, served
+from tinybench.course.lessons.m16 import moved_right
+from tinybench.result import percentile_interval, t_interval
 
 BEFORE, SHIFTED, LATE, EVERY = 200, 250, 200, 10
 SLOWER = 0.05  # at most, of the median
@@ -62,21 +62,11 @@ def split(seed: int, folder: Path) -> tuple[Path, Path, np.ndarray, np.ndarray]:
     return Path(model), reference, rows[1300:], labels[1300:]
 
 
-def shifted(rows: np.ndarray) -> np.ndarray:
-    """Return pictures moved to the right by two pixels; what leaves them is gone."""
-    pictures = rows.reshape(-1, 8, 8)
-    return np.pad(pictures, ((0, 0), (0, 0), (2, 0)))[:, :, :8].reshape(len(rows), -1)
-
-
 def gauges(server: Served, asked: int) -> dict[str, float]:
     """Return what /metrics says of drift, once it has looked at all requests."""
     while True:
-        samples = [
-            sample
-            for family in text_string_to_metric_families(server.ask("GET", "/metrics")[2])
-            for sample in family.samples
-        ]
-        found = {sample.name + sample.labels.get("what", ""): sample.value for sample in samples}
+        families = text_string_to_metric_families(server.ask("GET", "/metrics")[2])
+        found = {each.name + each.labels.get("what", ""): each.value for family in families for each in family.samples}
         if found["tinybench_drift_rows_total"] >= asked:
             return found
         if not found["tinybench_drift_watching"]:
@@ -84,70 +74,64 @@ def gauges(server: Served, asked: int) -> dict[str, float]:
         time.sleep(0.02)
 
 
-def body_of(row: np.ndarray) -> str:
-    """Return the body of a request of one row."""
-    return json.dumps({"inputs": [row.tolist()]})
+class Asking:
+    """A connection to a server that is asked for a row's digit; it notes the seconds of each request."""
 
+    def __init__(self, server: Served) -> None:
+        self.connection, self.seconds = HTTPConnection(*server.address), list[float]()
 
-def asked(connection: HTTPConnection, body: str) -> tuple[int, float]:
-    """Return the digit that a request is answered with, and how many seconds it took."""
-    started = time.perf_counter()
-    connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
-    answer = connection.getresponse().read()
-    seconds = time.perf_counter() - started
-    return int(np.argmax(json.loads(answer)["outputs"][0])), seconds
+    def __call__(self, row: np.ndarray) -> int:
+        body = json.dumps({"inputs": [row.tolist()]})
+        started = time.perf_counter()
+        self.connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
+        answer = self.connection.getresponse().read()
+        self.seconds.append(time.perf_counter() - started)
+        return int(np.argmax(json.loads(answer)["outputs"][0]))
 
 
 def cases(options: Namespace) -> list[Case]:
-    """Return runs of each kind, by their seeds."""
     return [("shifted", 0)] if options.short else [(kind, seed) for kind in KINDS for seed in range(RUNS)]
 
 
 def measured(trial: Trial) -> Record:
-    """Serve, ask, and return what was seen when."""
     kind, seed = trial.case
     before, after, late = (40, 60, 50) if trial.short else (BEFORE, SHIFTED, LATE)
     model, reference, rows, truth = split(seed, trial.folder)
-    plain, moved = ([body_of(row) for row in each[: before + after]] for each in (rows, shifted(rows)))
-    bodies = [*plain[:before], *(moved if kind == "shifted" else plain)[before:]]
-    taken, answers, order = [], [], random.Random(seed)
-    alarm = None
+    moved, order, answers, alarm = moved_right(rows, 2), random.Random(seed), [], None
     with served(model, "--reference", str(reference), *AT_ONCE) as server:
-        connection = HTTPConnection(*server.address)
-        for number, body in enumerate(bodies):
-            answer, seconds = asked(connection, body)
-            taken.append(seconds)
-            answers.append(answer)
-            if (number + 1) % EVERY == 0 and alarm is None:
-                found = gauges(server, number + 1)
+        ask = Asking(server)
+        for number in range(1, before + after + 1):
+            answers.append(ask((moved if kind == "shifted" and number > before else rows)[number - 1]))
+            if number % EVERY == 0 and alarm is None:
+                found = gauges(server, number)
                 if any(found[f"tinybench_drift_alarm{what}"] for what in ("inputs", "predictions")):
-                    alarm = number + 1 - before
-        turns: list[list[float]] = [[], []]
+                    alarm = number - before
+        turns: dict[bool, list[float]] = {True: [], False: []}
         for number in range(after):
-            for place in order.sample(range(2), 2):
-                turns[place].append(asked(connection, (plain, moved)[place][number])[1])
-        connection.close()
+            for shifted in order.sample([False, True], 2):
+                ask((moved if shifted else rows)[number])
+                turns[shifted].append(ask.seconds[-1])
+        ask.connection.close()
     right = np.array(answers) == truth[: len(answers)]
-    times = [("before", slice(0, before)), ("after", slice(before, None))]
-    return {
+    record: Record = {}
+    for when, part in {"before": slice(0, before), "after": slice(before, before + after)}.items():
+        record |= {f"p{q} {when}": float(np.percentile(ask.seconds[part], q)) for q in (50, 99)}
+        record[f"accuracy {when}"] = float(right[part].mean())
+    return record | {
         "kind": kind,
-        **{f"p{q} {when}": float(np.percentile(taken[part], q)) for q in (50, 99) for when, part in times},
-        **{f"accuracy {when}": float(right[part].mean()) for when, part in times},
-        "shifted / plain": median(turns[1]) / median(turns[0]),
+        "shifted / plain": median(turns[True]) / median(turns[False]),
         "alarm": alarm,
         "first label": late + 1,
     }
 
 
 def middle_of(ratios: list[float]) -> tuple[float, float, float]:
-    """Return the median and its 95 % interval by ranks: so many of n values lie below the median as heads come up."""
-    n, ordered = len(ratios), sorted(ratios)
-    rank = max(0, int(stats.binom.ppf(0.025, n, 0.5)) - 1)
-    return median(ordered), ordered[rank], ordered[n - 1 - rank]
+    """Return the median and its 95 % interval by ranks, or the range of few."""
+    few = len(ratios) < 6
+    return median(ratios), *((min(ratios), max(ratios)) if few else percentile_interval(ratios, 50))
 
 
 def goals(found: Records) -> dict[str, bool]:
-    """Return whether the alarm comes before the labels, and latency says nothing."""
     moved, still = ([run for run in found if run["kind"] == kind] for kind in KINDS)
     early = sum(run["alarm"] is not None and 0 < run["alarm"] < run["first label"] for run in moved)
     ruined = min(run["accuracy before"] - run["accuracy after"] for run in moved)
@@ -164,7 +148,6 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def row_of(kind: str, runs: Records) -> Record:
-    """Return what stands on each panel."""
     alarms = [run["alarm"] for run in runs if run["alarm"] is not None]
     return {
         **{name: median(run[name] for run in runs) for name in runs[0] if name.startswith(("p50", "p99", "accuracy"))},
@@ -177,7 +160,6 @@ def row_of(kind: str, runs: Records) -> Record:
 
 
 def page(found: Records) -> list[str]:
-    """Return a table of what stands on each panel."""
     return [
         "Medians over runs of the time before and after the change:",
         lines(
@@ -191,45 +173,35 @@ def page(found: Records) -> list[str]:
 
 
 def pairs(options: Namespace) -> list[Case]:
-    """Return pairs of servers, by their seeds."""
     return [(pair,) for pair in range(2 if options.short else RUNS)]
 
 
 def cost_measured(trial: Trial) -> Record:
-    """Return the quantiles of requests without and with a reference, of two servers started for it."""
     turns, requests, order = (1, 50, random.Random(0)) if trial.short else (TURNS, REQUESTS, random.Random(*trial.case))
     model, reference, rows, _ = split(0, trial.folder)
-    taken: dict[str, list[list[float]]] = {"without": [], "with": []}
     with served(model, *AT_ONCE) as one, served(model, *AT_ONCE, "--reference", str(reference)) as other:
-        connections = {"without": HTTPConnection(*one.address), "with": HTTPConnection(*other.address)}
-
-        def round_of(way: str) -> list[float]:
-            return [asked(connections[way], body)[1] for body in [body_of(rows[0])] * requests]
-
-        for way in taken:
-            round_of(way)
-        for _ in range(turns):
-            for way in order.sample(list(taken), 2):
-                gauges(other, (1 + len(taken["with"])) * requests)
-                taken[way].append(round_of(way))
-        for connection in connections.values():
-            connection.close()
+        asking = {"without": Asking(one), "with": Asking(other)}
+        for _ in range(turns + 1):  # the first warms up
+            for way in order.sample(list(asking), 2):
+                gauges(other, len(asking["with"].seconds))
+                for _ in range(requests):
+                    asking[way](rows[0])
+        for ask in asking.values():
+            ask.connection.close()
     return {
-        f"p{q} {way}": float(np.median(np.percentile(times, q, axis=1)))
+        f"p{q} {way}": float(np.median(np.percentile(np.reshape(ask.seconds, (turns + 1, -1))[1:], q, axis=1)))
         for q in (50, 95)
-        for way, times in taken.items()
+        for way, ask in asking.items()
     }
 
 
 def ratio(found: Records, what: str) -> tuple[float, float, float]:
-    """Return the ratio with / without and its interval."""
-    logs = [np.log(pair[f"{what} with"] / pair[f"{what} without"]) for pair in found]
-    middle, half = np.mean(logs), stats.t.ppf(0.975, len(logs) - 1) * stats.sem(logs)
-    return float(np.exp(middle)), float(np.exp(middle - half)), float(np.exp(middle + half))
+    logs = [float(np.log(pair[f"{what} with"] / pair[f"{what} without"])) for pair in found]
+    middle, low, high = np.exp([np.mean(logs), *t_interval(logs)]).tolist()
+    return middle, low, high
 
 
 def cost_goals(found: Records) -> dict[str, bool]:
-    """Return whether the median is all but the same."""
     middle, _, high = ratio(found, "p50")
     what = f"the median of a request grows by less than {MOST:.0%}: {middle - 1:+.1%}, at most {high - 1:+.1%}"
     return {what: high < 1 + MOST}

@@ -78,8 +78,3 @@ def lines(records: Iterable[Mapping[str, Any]], head: str, row: str) -> str:
 def bullets(lines: Iterable[str]) -> str:
     """Return lines as a Markdown list."""
     return "\n".join(f"- {line}" for line in lines)
-
-
-def goal_lines(goals: Mapping[str, bool]) -> str:
-    """Return each goal with whether it was met."""
-    return bullets(f"{'met' if met else 'MISSED'}: {goal}" for goal, met in goals.items())

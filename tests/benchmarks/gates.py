@@ -14,20 +14,16 @@ import tempfile
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 
 from tests.benchmarks.formats import grouped, lines, share
-from tests.benchmarks.harness import NO_BLAS, Benchmark, Case, Part, Trial
-from tests.benchmarks.processes import ROOT
+from tests.benchmarks.harness import NO_BLAS, ROOT, Benchmark, Case, Part, Record, Records, Trial
 
 LIMIT = 5
-SUBJECTS = "tests.benchmarks.gate_subjects"
-WORDS = f'{sys.executable} -c "from tests.benchmarks.subjects import work; work(200_000)"'
+SUBJECTS = "tests.benchmarks.subjects"
+WORDS = f'{sys.executable} -c "from {SUBJECTS} import work; work(200_000)"'
 RUN, FILES = "--run", "files of 10 sessions"
 VERDICTS = ("passes", "fails", "cannot tell")  # by exit code
 TRIALS = {  # by gate, subject and true slowdown in percent
@@ -39,7 +35,6 @@ NAMES = {"short": "function, 0.2 ms", "long": "function, 5 ms", "command": "comm
 
 
 def cases(options: Namespace) -> list[Case]:
-    """Return each case as often as it is tried."""
     chosen = {case: n for case, n in TRIALS.items() if options.case in "{} {} {} %".format(*case)}
     return [case for case, n in chosen.items() for _ in range(options.trials or n)]
 
@@ -53,34 +48,26 @@ def tinybench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def measured_file(file: Path, model: str, seconds: float) -> str:
-    """Measure a model in ten sessions and return the file."""
-    np.save(rows := file.with_suffix(".npy"), np.zeros((1, 1)))
-    how = ("--data", str(rows), "--sessions", "10", "--seconds", str(seconds), "--save", str(file))
-    tinybench("measure", f"{SUBJECTS}:model_{model}", *how).check_returncode()
-    return str(file)
-
-
-def measured(trial: Trial) -> dict[str, Any]:
-    """Run one gate and return its verdict and what it took."""
+def measured(trial: Trial) -> Record:
     (gate, subject, percent), seconds, start = trial.case, trial.options.seconds, time.perf_counter()
+    sides = (f"{subject}_0", f"{subject}_{percent}")
     with tempfile.TemporaryDirectory() as folder:
-        old, new = f"{subject}_0", f"{subject}_{percent}"
         if gate == FILES:  # a third of the time for both files
-            judged = [
-                measured_file(Path(folder, f"{i}.json"), model, seconds / 6) for i, model in enumerate((old, new))
-            ]
+            judged = [f"{folder}/{number}.json" for number in range(2)]
+            np.save(f"{folder}/rows.npy", np.zeros((1, 1)))
+            how = ("--data", f"{folder}/rows.npy", "--sessions", "10", "--seconds", str(seconds / 6), "--save")
+            for side, file in zip(sides, judged, strict=True):
+                tinybench("measure", f"{SUBJECTS}:model_{side}", *how, file).check_returncode()
         else:
-            sides = [WORDS] * 2 if subject == "command" else [f"{SUBJECTS}:{old}", f"{SUBJECTS}:{new}"]
-            judged = ["--run", *sides, "--seconds", str(seconds)]
+            words = [WORDS] * 2 if subject == "command" else [f"{SUBJECTS}:{side}" for side in sides]
+            judged = ["--run", *words, "--seconds", str(seconds)]
         done = tinybench("gate", *judged, "--max-slowdown", f"{LIMIT}%", "--format", "json")
     answer, wall = json.loads(done.stdout.splitlines()[-1]), time.perf_counter() - start
     verdict, wrong = VERDICTS[done.returncode], "fails" if percent <= LIMIT else "passes"
     return {"gate": gate, "verdict": verdict, "wrong": verdict == wrong, "wall": wall, "answer": answer}
 
 
-def page(found: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the table, and how many verdicts of each gate were wrong."""
+def page(found: Records) -> list[str]:
     rows = []
     for ((gate, subject, percent),), trials in grouped(found, "case").items():
         counts, walls = Counter(each["verdict"] for each in trials), [each["wall"] for each in trials]

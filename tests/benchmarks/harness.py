@@ -1,7 +1,7 @@
 """The harness of all benchmarks: the command line, trials in shuffled rounds, their records, and the page.
 
-A benchmark is a module that declares `BENCHMARK`; the first line of its docstring is its question. Records are kept in
-``bench/NAME.jsonl`` as trials end. A run that was interrupted goes on where it stopped, if its command is the same. Any
+A benchmark is a module that declares `BENCHMARK`; the first line of its docstring is its question. Each trial that ends
+adds a line to ``bench/NAME.jsonl``. A run that was interrupted goes on where it stopped, if its command is the same. Any
 other run replaces the records of the parts that it measures, or adds to them with ``--add``.
 """
 
@@ -21,18 +21,18 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import cycle
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.formats import bullets, goal_lines
-from tests.benchmarks.processes import busy_cores
-from tests.benchmarks.records import Run, begin, read
+from tests.benchmarks.formats import bullets, grouped
+from tests.benchmarks.processes import ROOT, busy_cores
 from tinybench.benchmark import system_info
 
-ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "tests" / "benchmarks" / "results"
 NO_BLAS = "no BLAS kernel: nothing that is measured calls BLAS"
 ONNX_RUNTIME = "no BLAS kernel: ONNX Runtime answers, with kernels of its own"
+KEY = itemgetter("part", "condition", "round", "case")
 LOAD = "The load is that when a part began; it counts whatever else ran on these cores."
 
 Case = tuple[Any, ...]
@@ -49,8 +49,8 @@ class Trial:
     round: int
     case: Case
     place: int  # of the case among all
-    options: Namespace = field(compare=False)
-    folder: Path = field(compare=False)  # for files that trials share; it is deleted when the run ends
+    options: Namespace
+    folder: Path  # for files that trials share; it is deleted when the run ends
 
     @property
     def short(self) -> bool:
@@ -83,12 +83,6 @@ class Part:
             return self.short
         return self.cases(options) if callable(self.cases) else self.cases or [()]
 
-    @property
-    def source(self) -> str:
-        """A link to the file that describes the measurement."""
-        file = f"{self.measured.__module__.rpartition('.')[2]}.py"
-        return f"[{file}](../{file})"
-
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -104,45 +98,42 @@ class Benchmark:
     conditions: Callable[[Namespace], Mapping[str, int]] = lambda options: {"quiet": 0}  # numbers of busy processes
     figure: Callable[[Mapping[str, Any], Path], None] | None = None
 
-    def found(self, runs: Sequence[Run]) -> dict[str, Any]:
+    def found(self, lines: Records) -> dict[str, Any]:
         """Return the records of each part that has some."""
         found: dict[str, Any] = {}
+        groups = grouped(sorted(lines, key=itemgetter("run", "place", "round")), "part")
         for name, part in self.parts.items():
-            lines = [line for run in runs for line in sorted(run.records, key=in_order) if line["part"] == name]
-            if lines and part.cases is None:
-                found[name] = lines[-1]["found"]
-            elif lines:
-                found[name] = [
-                    {key: line[key] for key in ("condition", "round")}
-                    | {"case": tuple(line["case"]), **dict(zip(part.fields, line["case"], strict=False)), **record}
-                    for line in lines
-                    for record in (line["found"] if isinstance(line["found"], list) else [line["found"]])
-                ]
+            for line in groups.get((name,), []):
+                about = {"condition": line["condition"], "round": line["round"], "case": tuple(line["case"])}
+                about |= dict(zip(part.fields, line["case"], strict=False))
+                records = line["found"] if isinstance(line["found"], list) else [line["found"]]
+                if part.cases:
+                    found.setdefault(name, []).extend(about | record for record in records)
+                else:
+                    found[name] = line["found"]
         return found
 
-    def page(self, runs: Sequence[Run]) -> str:
+    def page(self, lines: Records) -> str:
         """Return the page in Markdown."""
         pieces = [f"# {self.title}", f"{self.intro} {LOAD}".strip()]
-        for name, found in self.found(runs).items():
-            part = self.parts[name]
-            commands = [f"`{run.command}`, {run.machines[name]}.{run.note}" for run in runs if name in run.machines]
-            pieces += [f"## {part.heading}" if part.heading else ""]
+        for name, found in self.found(lines).items():
+            part, runs = self.parts[name], dict[int, str]()
+            file = f"{part.measured.__module__.rpartition('.')[2]}.py"
+            for line in lines:
+                if line["part"] == name:
+                    runs.setdefault(line["run"], "`{command}`, {machine}.{note}".format_map(line))
             pieces += [
-                commands[0] if len(commands) == 1 else bullets(commands),
-                f"What is measured, and how, stands at the head of {part.source}.",
+                f"## {part.heading}" if part.heading else "",
+                bullets(runs.values()) if len(runs) > 1 else runs.popitem()[1],
+                f"What is measured, and how, stands at the head of [{file}](../{file}).",
+                *part.page(found),
+                bullets(f"{'met' if met else 'MISSED'}: {goal}" for goal, met in part.goals(found).items()),
             ]
-            pieces += [*part.page(found), goal_lines(part.goals(found))]
         return "\n\n".join(filter(None, pieces)) + "\n"
 
-    def missed(self, runs: Sequence[Run]) -> list[str]:
-        """Return the goals that were not met."""
-        found = self.found(runs)
-        return [goal for name in found for goal, met in self.parts[name].goals(found[name]).items() if not met]
-
-
-def in_order(line: Record) -> tuple[int, int]:
-    """Return a sort key: pages get the records by the order of the cases, not by that in which trials ran."""
-    return line["place"], line["round"]
+    def met(self, lines: Records) -> bool:
+        """Return whether all goals were met."""
+        return all(met for name, found in self.found(lines).items() for met in self.parts[name].goals(found).values())
 
 
 def on_this_machine(algebra: str = "") -> str:
@@ -157,14 +148,11 @@ def on_this_machine(algebra: str = "") -> str:
     )
 
 
-def parser_of(name: str, benchmark: Benchmark, question: str) -> ArgumentParser:
-    """Return the parser of a benchmark's command line."""
+def options_of(name: str, benchmark: Benchmark, question: str, arguments: Sequence[str]) -> Namespace:
+    """Return the options of a command line. The short form has other defaults."""
     parser = ArgumentParser(prog=f"python -m tests.benchmarks {name}", description=question)
-    if len(benchmark.parts) > 1:
-        help_ = "measure these parts only; none: only print the page again"
-        parser.add_argument("--only", nargs="*", choices=list(benchmark.parts), metavar="PART", help=help_)
-    else:
-        parser.add_argument("--page", dest="only", action="store_const", const=[], help="only print the page again")
+    only = "measure these parts only; none: only print the page again"
+    parser.add_argument("--only", nargs="*", choices=list(benchmark.parts), metavar="PART", help=only)
     if benchmark.rounds:
         parser.add_argument("--rounds", type=int, default=benchmark.rounds, help="of all cases (%(default)s)")
     for option, how in benchmark.options.items():
@@ -174,28 +162,33 @@ def parser_of(name: str, benchmark: Benchmark, question: str) -> ArgumentParser:
     parser.add_argument("--beside", default="", metavar="TEXT", help="say what else ran on the machine")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="the folder of records and page (bench)")
     parser.add_argument("--publish", nargs="?", const=name, metavar="NAME", help="also write results/NAME.md")
-    return parser
-
-
-def options_of(parser: ArgumentParser, benchmark: Benchmark, arguments: Sequence[str]) -> Namespace:
-    """Return the options of a command line. The short form has other defaults."""
-    options = parser.parse_args(arguments)
-    if options.short:
+    if parser.parse_args(arguments).short:
         parser.set_defaults(**({"rounds": 1} if benchmark.rounds else {}) | dict(benchmark.short))
-        options = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     if options.short and options.publish:
         parser.error("--publish needs a run in full: the numbers of the short form are not true")
     options.only = list(benchmark.parts) if options.only is None else options.only
     return options
 
 
-def command_of(name: str, arguments: Sequence[str]) -> str:
-    """Return the command without the options that say where results go."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--publish", nargs="?")
-    parser.add_argument("--out")
-    _, measuring = parser.parse_known_args(arguments)
-    return shlex.join(["python", "-m", "tests.benchmarks", name, *measuring])
+def read(file: Path) -> Records:
+    """Return the lines of a file: one for each trial, and one for each run that ended."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+
+def write(file: Path, lines: Records, how: str = "a") -> None:
+    with file.open(how, encoding="utf-8") as opened:
+        opened.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def begin(file: Path, command: str, parts: Sequence[str], add: bool) -> tuple[int, Counter[str]]:
+    """Return the number of the run that goes on or begins, and its trials that are done. Drop the lines it replaces."""
+    lines = read(file)
+    if lines and "part" in lines[-1] and lines[-1]["command"] == command:
+        run = lines[-1]["run"]
+        return run, Counter(json.dumps(KEY(line)) for line in lines if line["run"] == run)
+    write(file, [line for line in lines if add or line.get("part") not in parts], "w")
+    return max((line["run"] for line in lines), default=0) + 1, Counter()
 
 
 def trials_of(
@@ -208,17 +201,13 @@ def trials_of(
             left = []
             for place, case in enumerate(cases(options)):
                 trial = Trial(part, condition, number, case, place, options, folder)
-                if done[key_of(trial)]:
-                    done[key_of(trial)] -= 1
-                else:
+                key = json.dumps(KEY(vars(trial)))
+                done[key] -= 1
+                if done[key] < 0:
                     left.append(trial)
             random.Random(f"{part}, {number}, {condition}").shuffle(left)
             if left:
                 yield busy, left
-
-
-def key_of(trial: Trial) -> str:
-    return json.dumps([trial.part, trial.condition, trial.round, trial.case])
 
 
 def results(part: Part, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Any]]:
@@ -242,40 +231,38 @@ def results(part: Part, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Any]]:
             pool.shutdown(cancel_futures=True)
 
 
-def measure(benchmark: Benchmark, options: Namespace, run: Run, done: Counter[str]) -> None:
-    """Run all trials that are not done, and keep their records in the run."""
+def measure(benchmark: Benchmark, options: Namespace, command: str, kept: Path) -> None:
+    """Run all trials that are not done, and keep their records."""
+    run, done = begin(kept, command, options.only, options.add)
+    about = {"run": run, "command": command, "note": f" Beside it {options.beside}." if options.beside else ""}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows deletes no open file
         for part in options.only:
-            run.keep_machine(part, on_this_machine(benchmark.algebra))
+            about["machine"] = on_this_machine(benchmark.algebra)
             for busy, trials in trials_of(benchmark, part, options, Path(folder), done):
                 with busy_cores(busy):
                     began = time.perf_counter()
                     for number, (trial, found) in enumerate(results(benchmark.parts[part], trials), 1):
-                        about = {key: getattr(trial, key) for key in ("part", "condition", "round", "case", "place")}
-                        run.keep({**about, "found": found})
+                        which = {key: getattr(trial, key) for key in ("part", "condition", "round", "case", "place")}
+                        write(kept, [about | which | {"found": found}])
                         of = f"{part} {number} of {len(trials)} of round {trial.round + 1}, {trial.condition}"
                         print(f"{of}: {trial.case}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+    write(kept, [{"run": run, "ended": True}])
 
 
 def main(name: str, question: str, arguments: Sequence[str]) -> int:
     """Run a benchmark and print its page. Return 1 if a run in full missed a goal."""
     benchmark: Benchmark = import_module(f"tests.benchmarks.{name}").BENCHMARK
-    options = options_of(parser_of(name, benchmark, question), benchmark, arguments)
+    options = options_of(name, benchmark, question, arguments)
     page = options.out / f"{name}{'-short' * options.short}.md"
     kept = page.with_suffix(".jsonl")
     options.out.mkdir(parents=True, exist_ok=True)
     if options.only:
-        note = f" Beside it {options.beside}." if options.beside else ""
-        run = begin(kept, Run(command_of(name, arguments), note), options.only, options.add)
-        keys = ("part", "condition", "round", "case")
-        done = Counter(json.dumps([line[key] for key in keys]) for line in run.records)
-        measure(benchmark, options, run, done)
-        run.end()
-    runs = read(kept)
-    text = benchmark.page(runs)
+        measure(benchmark, options, shlex.join(["python", "-m", "tests.benchmarks", name, *arguments]), kept)
+    lines = [line for line in read(kept) if "part" in line]
+    text = benchmark.page(lines)
     print(text)
     for file in [page, *([RESULTS / f"{options.publish}.md"] if options.publish else [])]:
         file.write_text(text, encoding="utf-8")
         if benchmark.figure:
-            benchmark.figure(benchmark.found(runs), file.with_suffix(".svg"))
-    return int(bool(benchmark.missed(runs)) and not options.short)
+            benchmark.figure(benchmark.found(lines), file.with_suffix(".svg"))
+    return int(not options.short and not benchmark.met(lines))

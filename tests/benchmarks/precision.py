@@ -8,16 +8,14 @@ round. What ran is read from ONNX Runtime's own trace. Behind "fell back" stands
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from typing import Any
+from itertools import product
 
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
 from tests.benchmarks.formats import table
-from tests.benchmarks.harness import Benchmark, Part, Trial
+from tests.benchmarks.harness import Benchmark, Part, Record, Trial
 from tinybench.course import cached_fit
 from tinybench.onnx import to_onnx
 from tinybench.support.conditions.int8_probe import integer_products
@@ -27,27 +25,21 @@ NETWORKS = {"large": (1024, 1024), "small": (16,)}
 BATCHES = (1, 32, 256)
 
 
-def measured(trial: Trial) -> dict[str, Any]:
-    """Return the rows of every network and batch."""
+def measured(trial: Trial) -> Record:
     digits = load_digits()
     X, order = (digits.data / 16).astype(np.float32), np.random.default_rng(0).permutation(len(digits.data))
     train, rest = np.split(order, [3 * len(order) // 4])
-    found: dict[str, Any] = {"integer_products": integer_products(), "studies": []}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, hidden in {"small": NETWORKS["small"]}.items() if trial.short else NETWORKS.items():
-            model = cached_fit(MLPClassifier(hidden, max_iter=30, random_state=0), X[train], digits.target[train])
-            path = to_onnx(model, X, Path(folder, f"{name}.onnx"))
-            for batch in BATCHES[:1] if trial.short else BATCHES:
-                rounds = 6 if trial.short else 40
-                rows, calibration = X[rest], X[train[:256]]
-                study = precision_study(path, rows, batch=batch, calibration=calibration, rounds=rounds, seed=0)
-                about = {"network": name, "batch": batch, "rounds": rounds, "compared": len(rest)}
-                found["studies"].append({**about, "rows": study.rows, "table": study.table().markdown()})
-    return found
+    studies, rounds = [], 6 if trial.short else 40
+    for name, batch in [("small", 1)] if trial.short else product(NETWORKS, BATCHES):
+        net = MLPClassifier(NETWORKS[name], max_iter=30, random_state=0)
+        path = to_onnx(cached_fit(net, X[train], digits.target[train]), X, trial.folder / f"{name}.onnx")
+        study = precision_study(path, X[rest], batch=batch, calibration=X[train[:256]], rounds=rounds, seed=0)
+        about = {"network": name, "batch": batch, "rounds": rounds, "compared": len(rest)}
+        studies.append({**about, "rows": study.rows, "table": study.table().markdown()})
+    return {"integer_products": integer_products(), "studies": studies}
 
 
-def goals(found: dict[str, Any]) -> dict[str, bool]:
-    """Return whether every form is told of, and what was made keeps the answers."""
+def goals(found: Record) -> dict[str, bool]:
     rows = [row for study in found["studies"] for row in study["rows"]]
     whole = all([row["form"] for row in study["rows"]] == list(FORMS) for study in found["studies"])
     told = all(row["types"] and row["ratio"] and row["size"] for row in rows if row["reason"] is None)
@@ -58,8 +50,7 @@ def goals(found: dict[str, Any]) -> dict[str, bool]:
     }
 
 
-def page(found: dict[str, Any]) -> list[str]:
-    """Return the tables as Markdown."""
+def page(found: Record) -> list[str]:
     products = ", ".join(f"{types} {how}" for types, how in found["integer_products"].items())
     parts = [f"Products of integers on this machine: {products}."]
     for study in found["studies"]:

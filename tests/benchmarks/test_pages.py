@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from dataclasses import asdict
 from itertools import count
@@ -16,14 +17,18 @@ from tests.benchmarks import (
     comparison,
     coverage,
     distillation,
-    gate_subjects,
+    drift,
+    drift_delay,
+    drift_digits,
     gates,
     grading,
     precision,
+    profiler,
     referee,
     rollout,
     roofline,
     scaling,
+    subjects,
     timing,
     verdicts,
     what_if,
@@ -32,20 +37,12 @@ from tests.benchmarks.harness import Trial
 from tests.benchmarks.peers import AGAIN, MORE
 from tests.benchmarks.processes import in_child
 from tests.benchmarks.subjects import CALLS, ITERATIONS, LENGTHS, calls_of, work
-from tinybench.production import share_e_value
 from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.roofline.batch_sizes import Gain
 
 
-def test_ab_stops_where_the_evidence_does() -> None:
-    table = ab.stops(30)
-    for new, both in ((0, 1), (9, 9), (0, 9), (12, 14), (14, 30), (3, 20)):
-        assert table[new, both] == (share_e_value(new, both) >= 20)
-
-
 def test_ab_peeking_and_counting_by_request_alarm_too_often() -> None:
-    rng = np.random.default_rng(0)
-    equal, counted = ab.rules(0.0, 100, 1000, rng), ab.counted(100, 1000, rng)
+    equal, counted = ab.rules(0.0, 100, 1000), ab.counted(100, 1000)
     assert equal["peeking"]["alarms"] > equal["fixed horizon"]["alarms"]
     assert equal["anytime-valid"]["alarms"] <= equal["anytime-valid, twice"]["alarms"] < 20
     assert counted["by request"] > counted["by user"]
@@ -92,11 +89,68 @@ def test_coverage_the_truth_of_each_kind(kind: str) -> None:
 def test_distillation_gains_are_differences_of_the_same_seed() -> None:
     case, found = list(distillation.CASES)[1], []
     for seed, (teacher, alone, taught) in enumerate([(0.97, 0.80, 0.83), (0.96, 0.90, 0.93)]):
-        students = [{"units": 64, "taught": how, "accuracy": a} for how, a in (("labels", alone), ("T = 1", taught))]
-        found.append({"labels": case, "round": seed, "steps": 9, "teacher": teacher, "students": students})
+        about = {"case": (case,), "round": seed, "units": 64, "steps": 9, "teacher": teacher}
+        found += [{**about, "taught": how, "accuracy": a} for how, a in (("labels", alone), ("T = 1", taught))]
     told = distillation.page(found)[1]
     assert f"| {case} | 64 | labels | 85.0 | – | 96.5 |" in told
     assert f"| {case} | 64 | T = 1 | 88.0 | +3.0 (+3.0 to +3.0) | 96.5 |" in told
+
+
+def test_drift_too_many_false_alarms_miss_the_goal() -> None:
+    found = [{"kind": "normal", "way": way, "n": 50, "rang": 27, "of": 500} for way in drift.WAYS]
+    assert all(drift.goals(found).values())
+    found[0]["rang"] = 50
+    assert list(drift.goals(found).values()) == [False] + [True] * 4
+
+
+def test_drift_the_rule_of_thumb_is_counted_with_half_a_value_and_without() -> None:
+    halves, plains = np.repeat([0.3, 0.15, 0.0], (30, 46, 24)), np.repeat([0.3, 0.15, 0.0], (45, 41, 14))
+    found = [{"n": 50, "half": h, "plain": p, "rang": False} for h, p in zip(halves, plains, strict=True)]
+    assert all(drift.thumb_goals(found).values())
+    half, plain = drift.thumb_rows(found)
+    assert [row[change] for row in (half, plain) for change in drift.THUMBS] == [76, 30, 86, 45]
+    assert list(drift.thumb_goals([{**row, "rang": True} for row in found]).values()) == [False, True]
+
+
+def test_drift_delays_count_from_the_change() -> None:
+    early, late = drift_delay.BEFORE, drift_delay.BEFORE + 7
+    assert drift_delay.delays([early, late, math.inf]) == (1, [7, math.inf])
+    found: list[dict[str, Any]] = [
+        {"detector": "tinybench x", "change": "none", "first": [math.inf] * 19 + [5.0]},
+        {"detector": "tinybench x", "change": "shift 1", "first": [late] * 20},
+    ]
+    assert all(drift_delay.goals(found).values())
+    found[0]["first"] = [5.0, 5.0, *[math.inf] * 18]
+    assert list(drift_delay.goals(found).values()) == [False, True]
+    assert "7; 0 before, 0 missed, of 20" in drift_delay.page(found)[1]
+
+
+def test_drift_streams_change_where_they_should() -> None:
+    n = drift_delay.WARM + drift_delay.BEFORE
+    for change in (change for changes in drift_delay.CHANGES.values() for change in changes):
+        before, after = np.split(drift_delay.stream_of(change, np.random.default_rng(1)), [n])
+        moved = abs(after.mean() - before.mean()) + abs(after.std() - before.std())
+        assert (moved > 0.1) == (change not in drift_delay.STILL)
+
+
+def test_drift_every_detector_of_river_and_of_ours_runs_on_what_it_is_for() -> None:
+    cases = drift_delay.cases(Namespace(short=False))
+    assert len(cases) == len(set(cases)) == 4 + 7 + 2
+    stream = drift_delay.stream_of("shift 1", np.random.default_rng(2))
+    _, tried = drift_delay.settings()["PageHinkley"]
+    assert drift_delay.BEFORE < tried["threshold 30"](stream) < drift_delay.BEFORE + 200
+
+
+def test_drift_slower_servers_and_slower_pictures_miss_the_goals() -> None:
+    pairs = [{"p50 without": 1 + 0.001 * i, "p50 with": 1.009 - 0.001 * i} for i in range(10)]
+    assert all(drift_digits.cost_goals(pairs).values())
+    assert not any(drift_digits.cost_goals([{**pair, "p50 with": 1.1} for pair in pairs]).values())
+    ratios = [0.98 + 0.002 * i for i in range(20)]
+    assert drift_digits.middle_of(ratios) == pytest.approx((0.999, ratios[5], ratios[14]))
+    run = {"kind": "shifted", "alarm": 10, "first label": 201, "accuracy before": 0.95, "accuracy after": 0.1}
+    assert all(drift_digits.goals([{**run, "shifted / plain": each} for each in ratios]).values())
+    slow = drift_digits.goals([{**run, "shifted / plain": 1.06 * each} for each in ratios])
+    assert list(slow.values()) == [True, True, False, True]
 
 
 def test_gates_count_verdicts_and_wrong_ones() -> None:
@@ -109,10 +163,10 @@ def test_gates_count_verdicts_and_wrong_ones() -> None:
 
 
 def test_gates_judge_work_in_exact_proportion() -> None:
-    assert gate_subjects.long_10.args[0] == 71_500  # type: ignore[attr-defined]
-    assert gate_subjects.model_short_6()(None) is not None
+    assert subjects.long_10.args[0] == 71_500
+    assert subjects.model_short_6()(None) is not None
     with pytest.raises(AttributeError):
-        _ = gate_subjects.middling_3
+        _ = subjects.middling_3
 
 
 def test_grading_is_simulated_as_counted_by_hand() -> None:
@@ -139,6 +193,49 @@ def test_precision_needs_a_row_of_every_form() -> None:
     assert not all(precision.goals({"studies": [{"rows": rows[1:]}]}).values())
     rows[2]["agreement"] = 0.9
     assert not all(precision.goals({"studies": [{"rows": rows}]}).values())
+
+
+RAW = """\
+<module> (programs.py:9);take_turns (programs.py:210);numpy (programs.py:80) 50
+<module> (programs.py:9);take_turns (programs.py:220);numpy.<locals>.sorting (programs.py:90);sort (numpy/core.py:10) 6
+<module> (programs.py:9);take_turns (programs.py:220);numpy.<locals>.multiplying (programs.py:90) 3
+<module> (programs.py:9);take_turns (programs.py:221) 1
+<module> (programs.py:9);report (programs.py:300) 7
+"""
+
+
+def test_profiler_only_the_rounds_count() -> None:
+    found = profiler.rounds_of(profiler.raw_stacks(RAW), ["multiplying", "sorting"])
+    pieces = [("sorting", "sort", 6), ("multiplying", "numpy.<locals>.multiplying", 3), ("take_turns", "take_turns", 1)]
+    assert found == pieces
+
+
+def test_profiler_judges_shares_and_costs() -> None:
+    def shares(told: float) -> list[dict[str, Any]]:
+        truth, off = {"a": 0.6, "b": 0.4}, {profiler.OURS: told, profiler.PY_SPY: 0.59, profiler.NONBLOCKING: 0.3}
+        run = {"program": "p", "truth": truth, "looks": 100}
+        return [run | {"tool": tool, "told": {"a": a, "b": 1 - a}} for tool, a in off.items()] * 2
+
+    near, far = shares(0.61), shares(0.64)
+    assert "| p | a | 60.0 | 61.0 | +1.0 | -1.0 | -30.0 |" in profiler.share_page(near)[1]
+    assert profiler.share_goals(near) == {
+        "all shares are within 3 points of the truth; the worst is `a` of `p`, +1.0": True,
+        "all shares are within 3 points of py-spy; the worst is `a` of `p`, +2.0; py-spy is -1.0 off the truth there": True,
+    }
+    assert [*profiler.share_goals(far).values()] == [False, False]
+    ratios = [1 + k / 1000 for k in range(21)]
+    cost = {"program": "p", "every": 0.01, "clock": ratios, "processor": ratios}
+    assert profiler.cost_goals([cost]) == {
+        "looking every 10 ms makes `p` take +1.0 % (+0.5 to +1.5) longer, of 2% allowed": True
+    }
+    assert [*profiler.cost_goals([cost | {"clock": [x + 0.02 for x in ratios]}]).values()] == [False]
+
+
+@pytest.mark.parametrize("name", profiler.PROGRAMS)
+def test_profiler_programs_tell_their_truth_and_are_seen(name: str) -> None:
+    found = profiler.take_turns(name, 0.25, 0.005)
+    assert min(found["truth"].values()) > 0
+    assert {piece for piece, *_ in profiler.rounds_of(found["seen"], found["truth"])} & found["truth"].keys()
 
 
 def ended(kind: str, number: int, right: bool = True) -> dict[str, Any]:
@@ -260,7 +357,7 @@ def test_timing_a_call_takes_about_as_long_as_its_name_says() -> None:
 
 
 def test_verdicts_the_same_object_stands_beside_a_longer_one() -> None:
-    for length, (_, _, sizes) in LENGTHS.items():
+    for length, (_, sizes) in LENGTHS.items():
         calls = calls_of(length)
         assert calls["A"] is calls[AGAIN]
         assert (MORE in calls) == (len(sizes) > 1)

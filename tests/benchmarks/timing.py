@@ -21,11 +21,11 @@ import io
 import sys
 import time
 import timeit
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from inspect import signature
-from itertools import product
+from itertools import chain, product
 from statistics import fmean, median
 from typing import Any
 from unittest import mock
@@ -33,7 +33,7 @@ from unittest import mock
 import numpy as np
 
 from tests.benchmarks.formats import grouped, lines, table
-from tests.benchmarks.harness import Benchmark, Part, Trial
+from tests.benchmarks.harness import Benchmark, Part, Records, Trial
 from tests.benchmarks.subjects import work
 from tinybench.course.lessons.m03 import digits_network
 from tinybench.latency import as_callable, runs_within, session_starts, timed_calls, warm_up
@@ -42,7 +42,6 @@ from tinybench.timer import precise_timer, timer_overhead
 
 Call = Callable[[Any], Any]
 Clock = Callable[[], float]
-Record = dict[str, Any]
 
 OURS, REST = "tinybench timed_calls", "rest"
 GOAL_BIAS, GOAL_COST, GOAL_COVERAGE = 60e-9, 150e-9, 0.92
@@ -62,7 +61,7 @@ def unrolled(calls: int) -> Callable[[Call, Any, Clock], float]:
     code = f"def truth(call, x, clock):\n start = clock()\n{calling} return (clock() - start) / {calls}"
     space: dict[str, Any] = {}
     exec(code, space)
-    return space["truth"]  # type: ignore[no-any-return]
+    return space["truth"]
 
 
 @cache
@@ -174,83 +173,75 @@ def beyond_the_log(tool: str, kind: str, length: str, n: int) -> float:
 warm = cache(beyond_the_log)  # the first call in a process is not like the others
 
 
-def measured_tool(trial: Trial) -> list[Record]:
+def measured_tool(trial: Trial) -> Records:
     """Return what one tool adds to calls of one length, as often as the length is measured: once or never."""
     tool, kind, length = trial.case
     if trial.round % LENGTHS[length][1]:
         return []
     samples = 50 if trial.short else 1000  # of each length, so that what a tool does once a measurement weighs the same
     warm(tool, kind, length, samples)
-    value = beyond_the_log(tool, kind, length, samples)
-    return [{"tool": tool, "kind": kind, "length": length, "value": value}]
+    return [{"value": beyond_the_log(tool, kind, length, samples)}]
 
 
-def differences(found: Sequence[Record], tool: str) -> dict[str, float]:
-    """Return bias and cost of a tool at each length: medians of the differences within a round."""
-    rest = {(record["round"], *record["case"][1:]): record["value"] for record in found if record["tool"] == REST}
+def added(found: Records) -> dict[tuple[str, ...], float]:
+    """Return by tool, kind and length the median of what the tool adds to the rest of the same round."""
+    rest = {(record["round"], *record["case"][1:]): record["value"] for record in found if record["case"][0] == REST}
     return {
-        ", ".join(pair): median(each["value"] - rest[each["round"], *pair] for each in records)
-        for (of, *pair), records in grouped(found, "tool", "kind", "length").items()
-        if of == tool
+        case: median(record["value"] - rest[record["round"], *case[1:]] for record in records)
+        for (case,), records in grouped(found, "case").items()
     }
 
 
-def tool_page(found: Sequence[Record]) -> list[str]:
-    rows = {tool: {what: f"{1e9 * s:.0f}" for what, s in differences(found, tool).items()} for tool in TOOLS}
+def tool_page(found: Records) -> list[str]:
+    cells = added(found)
+    heads = {f"{kind}, {length}": (kind, length) for kind, length in product(KINDS, LENGTHS)}
+    rows = {tool: {head: f"{1e9 * cells[tool, *key]:.0f}" for head, key in heads.items()} for tool in TOOLS}
     return [table({"ns a sample": tool, **row} for tool, row in rows.items())]
 
 
-def tool_goals(found: Sequence[Record]) -> dict[str, bool]:
-    """Return whether the timed line is as true and as cheap as it has to be."""
-    ours = differences(found, OURS)
-    bias, cost = ([ours[f"{kind}, {length}"] for length in LENGTHS] for kind in KINDS)
+def tool_goals(found: Records) -> dict[str, bool]:
+    cells = added(found)
+    bias, cost = ([cells[OURS, kind, length] for length in LENGTHS] for kind in KINDS)
     return {
         f"bias of {OURS} ≤ {GOAL_BIAS * 1e9:.0f} ns at every length": max(map(abs, bias)) <= GOAL_BIAS,
         f"cost of {OURS} ≤ {GOAL_COST * 1e9:.0f} ns a sample at every length": max(cost) <= GOAL_COST,
     }
 
 
-def real_streams() -> dict[str, tuple[Call, Any]]:
-    """Return real ONNX Runtime and scikit-learn calls, each with its input."""
-    digits = digits_network()
-    tools = {"ONNX Runtime": as_callable(digits.load_session()), "scikit-learn": as_callable(digits.network)}
-    sizes = {"1 image": digits.X[:1], "256 images": digits.X[:256]}
-    return {f"{tool}, {size}": (call, images) for tool, call in tools.items() for size, images in sizes.items()}
-
-
-def record_session(streams: dict[str, tuple[Call, Any]], seconds: float, block: float) -> dict[str, list[list[float]]]:
+def record_session(calls: dict[str, tuple[Call, Any]], seconds: float, block: float) -> dict[str, list[list[float]]]:
     """Call the streams in turn, in the rounds of `hot_median`, and return all times of each round."""
-    rounds: dict[str, list[list[float]]] = {name: [] for name in streams}
+    rounds: dict[str, list[list[float]]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(rounds[next(iter(streams))]) < 60:
-        for name, (call, x) in streams.items():
+    while time.perf_counter() < end or min(map(len, rounds.values())) < 60:
+        for name, (call, x) in calls.items():
             lead = timed_calls(call, x, 2)
             rounds[name].append(timed_calls(call, x, runs_within(block, min(lead))))
     return rounds
 
 
-def coverage_of_session(rounds: list[list[float]], k: int, tries: int, seed: int) -> tuple[float, float, float]:
+def coverage_of_session(rounds: list[list[float]], k: int, tries: int, seed: int) -> np.ndarray:
     """Return how often k rounds spread over the session, and k in a row, hold its median; and the spread's width."""
-    rng = np.random.default_rng(seed)
-    medians, found = [median(times) for times in rounds], []
+    rng, medians, found = np.random.default_rng(seed), [median(times) for times in rounds], []
     truth = median(medians)  # as `measure_session_latency` defines it
     for _ in range(tries):
-        picks = [int(start) for start in session_starts(k, len(rounds), int(rng.integers(2**32)))]
-        low, high = percentile_interval([medians[i] for i in picks], 50)
-        held, width = low <= truth <= high, (high - low) / truth
+        spread = [medians[int(start)] for start in session_starts(k, len(rounds), int(rng.integers(2**32)))]
         first = int(rng.integers(len(rounds) - k + 1))
-        low, high = percentile_interval([time for times in rounds[first : first + k] for time in times], 50)
-        found.append((held, low <= truth <= high, width))
-    spread, in_a_row, widths = zip(*found, strict=True)
-    return fmean(spread), fmean(in_a_row), median(widths)
+        (low, high), (left, right) = (
+            percentile_interval(list(times), 50) for times in (spread, chain(*rounds[first : first + k]))
+        )
+        found.append((low <= truth <= high, left <= truth <= right, (high - low) / truth))
+    held, in_a_row, widths = np.transpose(found)
+    return np.array([held.mean(), in_a_row.mean(), np.median(widths)])
 
 
-def measured_coverage(trial: Trial) -> list[Record]:
-    """Return the coverage of the intervals of sessions, for each stream and number of rounds."""
+def measured_coverage(trial: Trial) -> Records:
     from threadpoolctl import threadpool_limits
 
     sessions, seconds, tries, block = (1, 1.5, 10, 5e-4) if trial.short else (3, 25.0, 200, 5e-3)
-    streams = real_streams()
+    digits = digits_network()
+    tools = {"ONNX Runtime": as_callable(digits.load_session()), "scikit-learn": as_callable(digits.network)}
+    sizes = {"1 image": digits.X[:1], "256 images": digits.X[:256]}
+    streams = {f"{tool}, {size}": (tools[tool], sizes[size]) for tool, size in product(tools, sizes)}
     with threadpool_limits(1):
         for call, x in streams.values():
             warm_up(call, x)
@@ -258,12 +249,12 @@ def measured_coverage(trial: Trial) -> list[Record]:
     rows = []
     for name, k in product(streams, (10, 20, 30)):
         found = [coverage_of_session(session[name], k, tries, seed) for seed, session in enumerate(recorded)]
-        spread, in_a_row, width = (fmean(column) for column in zip(*found, strict=True))
-        rows.append({"stream": name, "rounds": k, "spread": spread, "in a row": in_a_row, "width": width})
+        means = np.mean(found, axis=0).tolist()
+        rows.append({"stream": name, "rounds": k, **dict(zip(("spread", "in a row", "width"), means, strict=True))})
     return rows
 
 
-def coverage_page(found: Sequence[Record]) -> list[str]:
+def coverage_page(found: Records) -> list[str]:
     return [
         "How often the interval of a session holds the session's median, from K rounds spread over it and from K in a row:",
         lines(
@@ -274,8 +265,7 @@ def coverage_page(found: Sequence[Record]) -> list[str]:
     ]
 
 
-def coverage_goals(found: Sequence[Record]) -> dict[str, bool]:
-    """Return whether intervals of 20 rounds hold."""
+def coverage_goals(found: Records) -> dict[str, bool]:
     held = min(row["spread"] for row in found if row["rounds"] == 20)
     return {f"session interval, K = 20, holds in ≥ {GOAL_COVERAGE:.0%} on every stream": held >= GOAL_COVERAGE}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from tests.benchmarks.drift_windows import chi2_of, ks_of, p_value, psi_of
+from tests.benchmarks.drift import chi2_of, ks_of, p_value, psi_of
 from tinybench.production import DriftAlarm, conformal_p, ks, psi
 from tinybench.tools.drifting import Capital, DriftWatch, Reference
 from tinybench.tools.drifting.drift_watch import BETS, Ranks, bets
