@@ -441,15 +441,19 @@ def a_rollout_goes_its_way(student: Any) -> None:
     final = [kinds[i] for i in rng.choice(len(kinds), 8, replace=False)]
     looks = [("running", *kind) for kind in kinds]
     looks += [(status, *kind) for status, kind in zip(["promoted", "rolled back"] * 4, final, strict=True)]
+    harms = rng.permutation(list(product((20.0, 100.0, 1000.0), (1.0, 1.5, 1e6)))).tolist()
     for status, stage, fresh, harm, enough in looks:
-        stop_at, patience = float(rng.choice([20.0, 100.0, 1000.0])), int(rng.choice([1, 3, 5]))
+        decisive = (status, fresh, harm) == ("running", True, True)  # eight looks, each with other harm
+        stop_at, times = harms.pop() if decisive else (float(rng.choice([20.0, 100.0, 1000.0])), 1.5)
+        patience = int(rng.choice([1, 3, 5]))
         blind = int(rng.integers(max(0, patience - 2), patience + 1))
         why = "slow" if status == "rolled back" else ""
-        names = words(rng, int(rng.integers(harm, 4)))
-        evidence = {name: float(stop_at * rng.choice([0.01, 0.6, 0.99]) * rng.uniform(0.9, 1)) for name in names}
-        worst = names[int(rng.integers(len(names)))] if harm else ""
+        names = words(rng, max((stage + enough) % 4, int(harm)))  # from none to three, whatever else there is
+        parts = rng.permutation([0.01, 0.6, 0.99])[: len(names)] * rng.uniform(0.9, 1)  # three are more than `stop_at`
+        evidence = dict(zip(names, (stop_at * parts).tolist(), strict=True))
+        worst = sorted(names)[stage % len(names)] if harm else ""  # the first by name, or the last
         if harm:
-            evidence[worst] = stop_at * float(rng.choice([1.0, 1.5, 1e6]))
+            evidence[worst] = stop_at * times
         if status != "running":
             truth: tuple[Any, ...] = (stage, status, blind, why)
         elif not fresh:
