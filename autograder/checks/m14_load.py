@@ -31,7 +31,8 @@ def arrivals_are_poisson(student: Any) -> None:
     for _ in range(3):
         rate, seconds = float(rng.uniform(90, 300)), float(rng.uniform(1.3, 4))
         seeds = rng.choice(2**31, 30, replace=False).tolist()
-        drawn = [array(arrivals(rate, seconds, seed=seed), "arrivals") for seed in seeds]
+        given = [rate] * 30, [seconds] * 30, ["poisson"] * 30, seeds
+        drawn = [array(times, "arrivals") for times in each(student, arrivals, *given)]
         mean, what = rate * seconds, f"arrivals({rate:.4g}, {seconds:.4g})"
         counts, moments = np.array([len(times) for times in drawn]), np.concatenate(drawn)
         in_order = [times.ndim == 1 and bool(np.all(np.diff(times) >= 0)) for times in drawn]
@@ -298,13 +299,16 @@ def erlang_c_wait(rate: float, service: float, servers: int) -> float:
 def laws_of_averages(student: Any) -> None:
     """Check that `littles_law` and `utilisation` agree with exact fractions."""
     rng = draw()
-    littles_law, utilisation = student.littles_law, student.utilisation
+    law, shared, alone = list[Any](), list[Any](), list[Any]()
     for _ in range(8):
         rate, seconds, servers = float(rng.uniform(1, 900)), float(rng.uniform(0.001, 3)), int(rng.integers(1, 40))
         inside, busy = Fraction(rate) * Fraction(seconds), Fraction(rate) * Fraction(seconds) / servers
-        agrees(littles_law, float(inside), [(rate, seconds)], "L = rate × time")
-        agrees(utilisation, float(busy), [(rate, seconds, servers)], "the servers share the work")
-        agrees(utilisation, float(inside), [(rate, seconds)], "one server by default")
+        law.append(((rate, seconds), float(inside)))
+        shared.append(((rate, seconds, servers), float(busy)))
+        alone.append(((rate, seconds), float(inside)))
+    agree_at_once(student, student.littles_law, law, "L = rate × time")
+    agree_at_once(student, student.utilisation, shared, "the servers share the work")
+    agree_at_once(student, student.utilisation, alone, "one server by default")
 
 
 @judges("mg1")

@@ -9,6 +9,7 @@ import hashlib
 import math
 from fractions import Fraction
 from itertools import product
+from operator import attrgetter
 from statistics import NormalDist
 from typing import Any
 
@@ -28,12 +29,15 @@ def budgets_burn(student: Any) -> None:
     Without failures or without requests, the burn rate must be 0.
     """
     rng = draw()
+    budgets, rates = list[Any](), list[Any]()
     for _ in range(20):
         objective, total = float(rng.integers(1, 1000)) / 1000, int(rng.integers(1, 9_000_000))
         bad = int(rng.integers(0, total + 1))
         allowed = (1 - Fraction(objective)) * total
-        agrees(student.error_budget, float(allowed), [(objective, total)], "(1 − objective) × requests", rel=1e-7)
-        agrees(student.burn_rate, float(bad / allowed), [(bad, total, objective)], "bad over the budget", rel=1e-7)
+        budgets.append(((objective, total), float(allowed)))
+        rates.append(((bad, total, objective), float(bad / allowed)))
+    agree_at_once(student, student.error_budget, budgets, "(1 − objective) × requests", rel=1e-7)
+    agree_at_once(student, student.burn_rate, rates, "bad over the budget", rel=1e-7)
     agrees(student.burn_rate, 0.0, [(0, 0, 0.99), (0, 500, 0.9)], "nothing is spent")
 
 
@@ -64,6 +68,7 @@ def both_windows_burn(student: Any) -> None:
     Counters restart at random. The check adds up their growth step by step in exact fractions.
     """
     rng = draw()
+    cases, truths = list[Any](), list[Any]()
     for _ in range(60):
         size = int(rng.integers(3, 40))
         more = rng.integers(1, 40, size)
@@ -80,8 +85,12 @@ def both_windows_burn(student: Any) -> None:
         objective, factor = 0.75, float(rng.choice([0.25, 0.5, 1.0, 2.0]))
         shares = [Fraction(int(failed[-w:].sum()), int(more[-w:].sum())) for w in (long, short)]
         truth = all(share / Fraction(1, 4) >= Fraction(factor) for share in shares)
-        got = flag(student.burning(bad, total, objective, factor, long, short), "burning")
-        what = f"burning over {long} and {short} of {size} steps, factor {factor:g}"
+        cases.append((bad, total, objective, factor, long, short))
+        truths.append((truth, shares))
+    answers = each(student, student.burning, *zip(*cases, strict=True))
+    for (bad, _, _, factor, long, short), (truth, shares), answer in zip(cases, truths, answers, strict=True):
+        got = flag(answer, "burning")
+        what = f"burning over {long} and {short} of {len(bad) - 1} steps, factor {factor:g}"
         told = ", ".join(f"{float(4 * share):.4g}" for share in shares)
         expect(got == truth, f"{what}: expected {truth} (the budget burns at {told}), got {got}")
 
@@ -138,7 +147,7 @@ def quantiles_of_buckets(student: Any) -> None:
 
     Some buckets are empty. Ranks are exact fractions.
     """
-    rng = draw()
+    rng, truths = draw(), list[Any]()
     for _ in range(80):
         size = int(rng.integers(2, 12))
         bounds = [*np.cumsum(rng.integers(1, 9, size) / 4).tolist(), math.inf]
@@ -152,8 +161,9 @@ def quantiles_of_buckets(student: Any) -> None:
             i += 1
         low, below = (bounds[i - 1], counts[i - 1]) if i else (0.0, 0)
         line = low if math.isinf(bounds[i]) else low + (bounds[i] - low) * float((rank - below) / (counts[i] - below))
-        cause = "a straight line through the first bucket whose count reaches the rank"
-        agrees(student.histogram_quantile, line, [(q, bounds, counts)], cause, abs=1e-9)
+        truths.append(((q, bounds, counts), line))
+    cause = "a straight line through the first bucket whose count reaches the rank"
+    agree_at_once(student, student.histogram_quantile, truths, cause, abs=1e-9)
 
 
 def answer_quantile(student: Any) -> None:
@@ -251,18 +261,20 @@ def largest_distance(x: np.ndarray, y: np.ndarray) -> float:
 
 @judges("psi", "ks")
 def distances_are_measured(student: Any) -> None:
-    """Check that `psi` is the sum of two of SciPy's relative entropies, and `ks` follows its definition, also with ties."""
+    """Check that `psi` is the sum of two of SciPy's relative entropies, and `ks` its definition, also with ties."""
     rng = draw()
+    entropies, distances = list[Any](), list[Any]()
     for _ in range(12):
         bins = int(rng.integers(2, 15))
         a, b = ([int(rng.integers(1, 60)), *rng.integers(0, 60, bins - 1).tolist()] for _ in range(2))
         p, q = (np.array(counts) + 0.5 for counts in (a, b))
         truth = float(stats.entropy(p, q) + stats.entropy(q, p))
-        agrees(student.psi, truth, [(a, b)], "Σ (p − q) ln (p / q), with half a value more in every bin of both")
+        entropies.append(((a, b), truth))
         x, y = rng.normal(size=int(rng.integers(1, 40))), rng.normal(0.5, 1, int(rng.integers(1, 40)))
         for first, second in ((x, y), (x.round(), y.round())):
-            sample = first.tolist(), second.tolist()
-            agrees(student.ks, largest_distance(first, second), [sample], "the largest distance", abs=1e-12)
+            distances.append(((first.tolist(), second.tolist()), largest_distance(first, second)))
+    agree_at_once(student, student.psi, entropies, "Σ (p − q) ln (p / q), with half a value more in every bin of both")
+    agree_at_once(student, student.ks, distances, "the largest distance", abs=1e-12)
 
 
 @judges("permutation_p")
@@ -329,8 +341,8 @@ def capital_is_staked(student: Any) -> None:
         same(alarm.kept, float(kept), "kept", "the share 1 / (n + 1) of it is staked at the n-th value", abs=1e-12)
         same(alarm.stakes, [float(stake) for stake in stakes], "stakes", "stake first, then multiply", abs=1e-12)
     alarm = student.DriftAlarm(rng.normal(size=60).tolist())
-    rang = [flag(alarm.add(float(value)), "the alarm") for value in rng.normal(2, 1, 30)]
-    expect(rang[-1], "after 30 values shifted by two standard deviations the alarm rings")
+    rang = each(student, alarm.add, rng.normal(2, 1, 30).tolist())
+    expect(flag(rang[-1], "the alarm"), "after 30 values shifted by two standard deviations the alarm rings")
 
 
 def answer_alarms(student: Any) -> None:
@@ -442,6 +454,8 @@ def a_rollout_goes_its_way(student: Any) -> None:
     looks = [("running", *kind) for kind in kinds]
     looks += [(status, *kind) for status, kind in zip(["promoted", "rolled back"] * 4, final, strict=True)]
     harms = rng.permutation(list(product((20.0, 100.0, 1000.0), (1.0, 1.5, 1e6)))).tolist()
+    given = list[tuple[Any, ...]]()
+    expected = list[tuple[Any, ...]]()
     for status, stage, fresh, harm, enough in looks:
         decisive = (status, fresh, harm) == ("running", True, True)  # eight looks, each with other harm
         stop_at, times = harms.pop() if decisive else (float(rng.choice([20.0, 100.0, 1000.0])), 1.5)
@@ -465,12 +479,21 @@ def a_rollout_goes_its_way(student: Any) -> None:
             truth = (stage, "running", 0, "")
         else:
             truth = (3, "promoted", 0, "") if stage == 3 else (stage + 1, "running", 0, "")
-        state = student.RolloutState(stage, status, blind, why)
-        seen = student.Seen(fresh, evidence, enough)
-        given = {} if (stop_at, patience) == (100.0, 3) else {"stop_at": stop_at, "patience": patience}
-        found = student.advance(state, seen, **given)
-        what = f"stage {stage}, {status}, blind {blind}, after fresh {fresh}, evidence {evidence}, enough {enough}"
-        holds(found, dict(zip(("stage", "status", "blind", "why"), truth, strict=True)), what)
+        given.append((stage, status, blind, why, fresh, evidence, enough, stop_at, patience))
+        expected.append(truth)
+    columns = [*zip(*given, strict=True)]
+    states = each(student, student.RolloutState, *columns[:4])
+    seen = each(student, student.Seen, *columns[4:7])
+    fields = "stage", "status", "blind", "why"
+    for by_default in (False, True):
+        rows = [i for i, row in enumerate(given) if (row[7:] == (100.0, 3)) == by_default]
+        limits = [] if by_default else [[columns[k][i] for i in rows] for k in (7, 8)]
+        new = each(student, student.advance, [states[i] for i in rows], [seen[i] for i in rows], *limits)
+        for i, found in zip(rows, each(student, attrgetter(*fields), new), strict=True):
+            stage, status, blind, _, fresh, evidence, enough, *_ = given[i]
+            what = f"stage {stage}, {status}, blind {blind}, after fresh {fresh}, evidence {evidence}, enough {enough}"
+            told = dict(zip(fields, items(found, what, 4), strict=True))
+            same(told, dict(zip(fields, expected[i], strict=True)), what)
 
 
 # ---- history
@@ -509,7 +532,7 @@ def changes_are_found(student: Any) -> None:
     flat = (np.arange(65) % 2 + rng.normal()).tolist()
     same(student.change_points(flat, 0.05, permutations=19), [], "change_points of what changes each time", "no step")
     steep = [*rng.uniform(0, 1, 9).tolist(), *rng.uniform(9, 10, 9).tolist()]
-    same(student.change_points(steep, permutations=99), [9], "change_points of 18 values with 99 permutations", "p is 1/100")
+    same(student.change_points(steep, permutations=99), [9], "change_points of 18 values", "p is 1/100")
     low, high = sorted(rng.normal(size=3).tolist()), sorted((10 + rng.normal(size=3)).tolist())
     six, why = [*low, *high], "10 % of the orders of six values divide as well"
     same(student.change_points(six, 0.3, 3, 49), [3], "change_points of six values at 30 %", why)

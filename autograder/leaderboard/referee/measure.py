@@ -118,7 +118,7 @@ def latency(packed: Any, batch: int, rounds: int, **_: Any) -> dict[str, Any]:
 
 
 def opponents(packed: Any, stock: list[np.ndarray]) -> dict[str, Callable[[object], object]]:
-    """Return the models to time: the entry and the baseline, on the next digits in turn, and the entry on the same ones.
+    """Return the models to time: entry and baseline on the next digits in turn, and the entry on the same ones.
 
     What is passed to them is ignored.
     """
@@ -214,7 +214,8 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
 
 def answered(content: bytes) -> str:
     """Run the function that a packed question names as its `stage`, and return the answer as JSON."""
-    packed = np.load(io.BytesIO(content), allow_pickle=False)
+    packed = dict(np.load(io.BytesIO(content), allow_pickle=False))
+    packed["rows"] = packed["rows"].astype(np.float32)  # half of it may have been sent
     question = json.loads(packed["question"].tobytes())
     stages: dict[str, Callable[..., dict[str, Any]]] = {
         "answers": answers, "latency": latency, "briefly": briefly, "memory": memory,
