@@ -22,8 +22,8 @@ from autograder.sandbox.rpc.proxy import Answer
 from tinybench.support.basics.dependence import is_dependent
 
 __all__ = [
-    "CheckFailed", "FakeClock", "agrees", "draw", "entries", "expect", "flag", "holds", "items", "number", "numbers",
-    "plain", "quiet", "refuses", "same", "shown", "shuffled", "text", "words",
+    "CheckFailed", "FakeClock", "agree_at_once", "agrees", "draw", "each", "entries", "expect", "flag", "holds",
+    "items", "number", "numbers", "plain", "quiet", "refuses", "same", "shown", "shuffled", "text", "words",
 ]  # fmt: skip
 # a context variable, because each thread of a Dask worker grades its own submission
 SEED: ContextVar[int | None] = ContextVar("SEED", default=None)
@@ -174,11 +174,40 @@ def agrees(
     for case in cases:
         args, keywords = _arguments(case)
         truth = oracle(*args, **keywords) if callable(oracle) else oracle
-        value = function(*args, **keywords)
-        try:
-            same(value, truth, "", cause, **near)
-        except CheckFailed as failure:  # read the name only on failure: each read costs a message
-            raise CheckFailed(f"{what or _call(function, args, keywords)}{failure}") from None
+        told = what or partial(_call, function, args, keywords)
+        _agree(function(*args, **keywords), truth, told, cause, near)
+
+
+def agree_at_once(
+    student: Any, function: Callable[..., Any], truths: Sequence[tuple[Any, Any]], cause: str = "", **near: float
+) -> None:  # fmt: skip
+    """Raise CheckFailed as `agrees` does, with one message to the sandbox for all cases; see `each`.
+
+    Each of `truths` is a pair: the tuple of arguments, and the value that is correct for them.
+    """
+    cases = [case for case, _ in truths]
+    values = each(student, function, *zip(*cases, strict=True))
+    for value, (case, truth) in zip(values, truths, strict=True):
+        _agree(value, truth, partial(_call, function, case, {}), cause, near)
+
+
+def _agree(value: Any, truth: Any, told: str | Callable[[], str], cause: str, near: Mapping[str, float]) -> None:
+    try:
+        same(value, truth, "", cause, **near)
+    except CheckFailed as failure:  # read the name only on failure: each read costs a message
+        raise CheckFailed(f"{told if isinstance(told, str) else told()}{failure}") from None
+
+
+def each(student: Any, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+    """Return what a function returns for each row of arguments, with one message to the sandbox for all of them.
+
+    The student's names must include NumPy as ``np``. Each of `columns` holds one argument of all calls.
+    """
+    tables = [np.empty(len(column), dtype=object) for column in columns]
+    for table, column in zip(tables, columns, strict=True):
+        for row, argument in enumerate(column):  # one by one, because NumPy would turn lists into rows
+            table[row] = argument
+    return items(student.np.frompyfunc(function, len(columns), 1)(*tables), "the answers", len(columns[0]))
 
 
 def refuses(

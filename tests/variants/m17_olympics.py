@@ -108,7 +108,7 @@ VARIANTS = {
     return bytes(open(path, mode="rb").read())
 """),
         ("build_with_scikit_learn", """    rows, answers = shifted(images, labels)
-    epochs = max(5, 20_000 // len(rows))
+    epochs = max(5, 12_000 // len(rows))
     network = train(initial_layers((784, 48, 10), 0), rows, answers, epochs, seed=0)
     with tempfile.TemporaryDirectory() as folder:
         return save_layers(network, Path(folder, "entry.onnx")).read_bytes()

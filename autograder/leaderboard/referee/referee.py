@@ -160,10 +160,10 @@ class Referee:
         return labels, float(answer["agreement"])
 
     def briefly(self, data: bytes, rows: np.ndarray, max_seconds: float) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return an entry's labels, as `answers` does, and its timing, as `measure_latency` does.
+        """Return an entry's labels, as `answers` does, and its timing, in the form of `measure_latency`.
 
-        Unlike these methods, use one process and the same digits for both. This suffices for a rough verdict. The
-        timing takes at most `max_seconds` of the process's CPU time.
+        Unlike these methods, use one process and the same digits for both. This suffices for a rough verdict. No round
+        of the timing begins after `max_seconds` of the process's CPU time.
         """
         how = {"rounds": self.olympics.referee.rounds, "max_seconds": time_limits.cpu(max_seconds)}
         answer, labels = self._read("briefly", data, rows, **how)

@@ -51,3 +51,6 @@ def session_of(content: Any) -> Any:
     except Exception as error:
         why = f"ONNX Runtime cannot read your bytes ({type(error).__name__})"
         raise AssertionError(f"{why}: is it a pickle, or a file that is not whole?") from None
+
+
+practice()  # on import, so that a grader makes it once, before it forks a process for each submission
