@@ -145,8 +145,9 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 def comparison_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each metric and pair of models that can be tested.
 
-    A row has the columns of `compare_pair`, where ``p`` is the p value, and ``p_corrected``: the p value corrected for the number of pairs that are
-    tested for the metric (see `corrected`). If ``p_corrected`` is not below 0.05, the ``verdict`` is ``"undecided"``.
+    A row has the columns of `compare_pair`, where ``p`` is the p value, and ``p_corrected``: ``p`` corrected for the
+    number of pairs that are tested for the metric (see `corrected`). If ``p_corrected`` is not below 0.05, the
+    ``verdict`` is ``"undecided"``.
     """
     rows = []
     for metric, by_model in results.items():

@@ -143,7 +143,7 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
     if len(groups) < 3 or len({group.count for group in groups}) > 1:
         counts = ", ".join(str(group.count) for group in groups)
         raise ValueError(
-            f"Friedman's test takes three or more results of the same rounds; the numbers of values are: {counts or 'none'}"
+            f"Friedman's test takes three or more results of the same rounds; here they have {counts or 'no'} values"
         )
     check_numbers(2, results=groups[0].values)
     for group in groups[1:]:
