@@ -26,6 +26,9 @@ class Asked(Protocol):
 
     standing: dict[int, float]
 
+    def call_ahead(self, number: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
+        """Call one of the grader's fakes without a request, if possible. Return whether it was, and the result."""
+
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
         """Send a request and return the answer."""
 
@@ -43,7 +46,10 @@ class Proxy:
             raise AttributeError(name)  # NumPy would read any address that an __array_interface__ names
         if self._proxy_names is not None and name not in self._proxy_names:
             raise AttributeError(f"no attribute {name!r}")
-        return self._endpoint.ask("get", self, name)
+        value = self._endpoint.ask("get", self, name)
+        if name in READABLE and not isinstance(self, Answer):  # the grader's functions keep their names
+            object.__setattr__(self, name, value)
+        return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._endpoint.ask("set", self, name, value)
@@ -93,10 +99,13 @@ Answer.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 def _special(name: str) -> Callable[..., Any]:
     def method(self: Proxy, *args: Any, **kwargs: Any) -> Any:
-        if name == "__call__" and not args and not kwargs:
-            shown = self._endpoint.standing.get(self._proxy_number)
+        if name == "__call__" and not kwargs:
+            shown = None if args else self._endpoint.standing.get(self._proxy_number)
             if shown is not None:
                 return shown
+            known, result = self._endpoint.call_ahead(self._proxy_number, args)
+            if known:
+                return result
         if name == "__exit__":  # a traceback cannot be sent; an error can, as its type and text
             args = (None, None, None) if args[0] is None else ("raised", args[1], None)
         return self._endpoint.ask("special", self, name, *args, **kwargs)
