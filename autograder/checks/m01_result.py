@@ -50,9 +50,9 @@ def moments_are_exact(student: Any) -> None:
     rng = draw()
     hard, shifted = [1e7 + 0.2] + [1e7 + 0.1, 1e7 + 0.3] * 500, rng.normal(1e9, 1e-3, 50).tolist()
     for values in (hard, shifted, rng.lognormal(0, 1, 31).tolist(), [5.0, 5.0]):
-        mean, variance = _exact_moments(values)
+        exact, variance = _exact_moments(values)
         got_mean, got_std = numbers(student.mean_and_std(values), "mean_and_std", 2)
-        same(got_mean, mean, "the mean", rel=1e-14)
+        same(got_mean, exact, "the mean", rel=1e-14)
         cause = "divide by n − 1; subtract the mean before squaring"
         same(got_std, math.sqrt(variance), "the deviation", cause, rel=1e-7)  # the error from rounding the mean
     mean, std = numbers(quiet(student.mean_and_std, [7.5]), "mean_and_std([7.5])", 2, finite=False)

@@ -111,7 +111,8 @@ class _Shell(InteractiveShell):
 
     def should_run_async(self, raw_cell: str, **more: Any) -> bool:
         """Return whether a cell awaits anything, for which IPython compiles it once more."""
-        return ("await" in raw_cell or "async" in raw_cell) and super().should_run_async(raw_cell, **more)  # type: ignore[no-any-return, no-untyped-call]
+        awaits = "await" in raw_cell or "async" in raw_cell
+        return awaits and super().should_run_async(raw_cell, **more)
 
     def showtraceback(self, *_: Any, **__: Any) -> None:
         pass  # the result of `run_cell` holds the error

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import base64
-import operator
 import pickle
-import sys
 from collections import deque
 from collections.abc import Callable, Sized
 from contextlib import suppress
-from functools import lru_cache, partial
-from importlib import import_module
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from .ahead import MAX_MADE, Ahead
 from .codec import Channel, ChannelError, ProtocolViolation, decode, encode
-from .proxy import READABLE, SPECIAL, Proxy, ancestors, error_class, proxy_class
+from .proxy import SPECIAL, Proxy, ancestors, error_class, proxy_class
 from .taking import take
+from .uses import call_special, library_name, named, names_shown, text_of
 
 MAX_NESTING = 40
 MAX_CLOCKS = 4
 MAX_PLANNED = 6
-MAX_MADE, MAX_MADE_CHARACTERS = 200, 5000  # calls that the guest makes ahead of the grader, and the length of each
 MAX_KEPT = 100_000  # objects and errors that one endpoint keeps for the other
-# The guest imports and calls functions of these modules itself. Clocks are excluded, because they stay with the grader.
-NAMED = {"numpy", "math", "builtins", "operator", "statistics", "scipy", "itertools", "functools", "json"}
 
 
 class Endpoint:
@@ -45,11 +39,8 @@ class Endpoint:
         self.lent: set[int] = set()  # ids of objects that the grader lends; requests for other objects are refused
         self.nesting = 0
         self.clocks: deque[int] = deque(maxlen=MAX_CLOCKS)  # the numbers of the grader's newest clocks
-        self.standing: dict[int, float] = {}  # the times of these clocks, valid until the next message
         self.planned: deque[int] = deque(maxlen=MAX_PLANNED)  # the numbers of the grader's newest fakes with `ahead`
-        self.plans: dict[int, tuple[int, list[list[float]]]] = {}  # for each of them, its clock and its next calls
-        self.times: dict[int, float] = {}  # the times of the clocks that these fakes move
-        self.made: list[Any] = []  # the calls of these fakes that the guest made since its last message
+        self.ahead = Ahead()
         self.described: dict[int, Any] = {}  # the references to lent objects, by number
 
     def share(self, root: Any) -> None:
@@ -96,12 +87,10 @@ class Endpoint:
             raise ProtocolViolation("a message of unknown form")
         more = message.pop()
         if self.may_lend is None:
-            self.standing = dict(more[0])
-            self.plans = {number: (clock, calls) for number, clock, _, calls in more[1]}
-            self.times = {clock: now for _, clock, now, _ in more[1]}
+            self.ahead.learn(*more)
         else:
             self._make_again(more)
-        return message  # type: ignore[no-any-return]
+        return message
 
     def _send(self, message: list[Any]) -> None:
         """Send a message.
@@ -120,28 +109,8 @@ class Endpoint:
             )
             self.channel.send(message)
         else:
-            self.channel.send([*message, self.made])
-            self.made = []
-
-    def call_ahead(self, number: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Call one of the grader's fakes in the guest, if what the call does is known.
-
-        Return whether it is known, and the result. The grader makes the same call when the next message arrives.
-        """
-        clock, calls = self.plans.get(number, (0, []))
-        if not calls or len(args) != (clock != number) or len(self.made) >= MAX_MADE:
-            return False, None
-        made = [number, encode(list(args), self)]
-        if len(repr(made)) > MAX_MADE_CHARACTERS:
-            return False, None
-        self.times[clock] += calls[0][0]
-        calls[0][1] -= 1
-        if calls[0][1] <= 0:
-            calls.pop(0)
-        if clock in self.standing:
-            self.standing[clock] = self.times[clock]
-        self.made.append(made)
-        return True, self.times[clock] if clock == number else args[0]
+            self.channel.send([*message, self.ahead.made])
+            self.ahead.made = []
 
     def _make_again(self, made: Any) -> None:
         """Make the calls of fakes that the guest made ahead of the grader."""
@@ -169,7 +138,7 @@ class Endpoint:
             self._check_room(self.errors)
             self.errors.append(error.with_traceback(None))  # a traceback would keep the request's objects alive
             number = getattr(error, "error_number", None)  # set if the error came from the other side
-            answer = ["error", ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
+            answer = ["error", ancestors(type(error)), text_of(error), len(self.errors) - 1, number]
         finally:
             self.nesting -= 1
         try:
@@ -186,7 +155,7 @@ class Endpoint:
         if what == "get":
             return getattr(target, self._allowed(target, rest[0]))
         if what == "special":
-            return _call_special(target, rest[0], rest[1:], kwargs)
+            return call_special(target, rest[0], rest[1:], kwargs)
         if what in ("repr", "str"):
             return (repr if what == "repr" else str)(target)[:10_000]
         if what == "format":
@@ -205,7 +174,7 @@ class Endpoint:
 
         Data attributes of the grader's objects are hidden, unless the object lists them in `shows`.
         """
-        if isinstance(name, str) and (self.may_lend is None or name in _names_shown(target)):
+        if isinstance(name, str) and (self.may_lend is None or name in names_shown(target)):
             return name
         raise AttributeError(f"no attribute {str(name)[:100]!r}")
 
@@ -226,28 +195,36 @@ class Endpoint:
         if self.may_lend is None and self.copies.get(id(value), (None, None))[1] is value:
             return {"yours": self.copies[id(value)][0]}
         if isinstance(value, BaseException):
-            return {"error": [ancestors(type(value)), _text_of(value)]}
+            return {"error": [ancestors(type(value)), text_of(value)]}
         if isinstance(value, type) and issubclass(value, BaseException):
             return {"error type": ancestors(value)}
         if self.may_lend is not None:
-            if name := _library_name(value):
+            if name := library_name(value):
                 return {"named": [self._number(value), name]}
             if not self.may_lend(value):
                 return {"pickle": [self._number(value), base64.b64encode(pickle.dumps(value)).decode()]}
-            number = self._number(value)
-            for newest, protocol in ((self.clocks, "standing"), (self.planned, "ahead")):
-                if hasattr(type(value), protocol):
-                    if number in newest:
-                        newest.remove(number)
-                    newest.append(number)
-            if number in self.described:
-                return self.described[number]
+            self._count_as_newest(value)
+        return self._described(value)
+
+    def _count_as_newest(self, value: Any) -> None:
+        """Remember one of the grader's fakes as the newest one whose readings or calls each message tells ahead."""
+        for newest, protocol in ((self.clocks, "standing"), (self.planned, "ahead")):
+            if hasattr(type(value), protocol):
+                number = self._number(value)
+                if number in newest:
+                    newest.remove(number)
+                newest.append(number)
+
+    def _described(self, value: Any) -> Any:
+        """Lend an object, and return what the other side learns about it."""
+        number = self._number(value)
+        if number in self.described:
+            return self.described[number]
         self.lent.add(id(value))
         kind = type(value)
         name = str(type.__getattribute__(kind, "__name__"))[:50]
         special = [n for n in SPECIAL if getattr(kind, n, None) is not getattr(object, n, None)]
-        names = None if self.may_lend is None else _names_shown(value)
-        number = self._number(value)
+        names = None if self.may_lend is None else names_shown(value)
         self.described[number] = {"mine": [number, name, special, names]}
         return self.described[number]
 
@@ -270,7 +247,7 @@ class Endpoint:
                 return error_class(tuple(map(str, content)))
             if kind in ("named", "pickle") and self.may_lend is None:
                 number, text = content
-                made = _named(text) if kind == "named" else pickle.loads(base64.b64decode(text))
+                made = named(text) if kind == "named" else pickle.loads(base64.b64decode(text))
                 return self._keep(made, number)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ProtocolViolation(f"a broken reference: {type(error).__name__}") from None
@@ -307,53 +284,3 @@ class Endpoint:
         if self.may_lend is None:
             error.error_number = number  # type: ignore[attr-defined]
         return error
-
-
-def _names_shown(value: Any) -> list[str]:
-    """Return the names of the attributes that the guest may read from one of the grader's objects."""
-    # the arguments of a `partial` belong to the check
-    public = () if isinstance(value, partial) else _public_names(value if isinstance(value, type) else type(value))
-    return [*public, *getattr(value, "shows", ()), *(name for name in sorted(READABLE) if hasattr(value, name))]
-
-
-@lru_cache(maxsize=1000)
-def _public_names(kind: type) -> list[str]:
-    return [name for name in dir(kind) if not name.startswith("_")]
-
-
-def _call_special(target: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if name not in SPECIAL:
-        raise ProtocolViolation(f"no special method {name!r}")
-    if name == "__exit__" and args[0] is not None:
-        args = [type(args[1]), args[1], None] if isinstance(args[1], BaseException) else [None, None, None]
-    method = target if name == "__call__" else partial(getattr(type(target), name), target)
-    value = method(*args, **kwargs)
-    if value is NotImplemented:
-        raise TypeError(f"{type(target).__name__} does not take part in {name} with that")
-    return value
-
-
-def _named(name: str) -> Any:
-    module, _, path = name.partition(":")
-    return operator.attrgetter(path)(import_module(module))
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)[:10_000]
-    except Exception as broken:
-        return f"(its text cannot be had: {type(broken).__name__})"
-
-
-def _library_name(value: Any) -> str | None:
-    """Return ``module:name`` if the guest can import this function or class itself, otherwise None."""
-    if isinstance(value, PurePath) or not callable(value):
-        return None
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", getattr(value, "__name__", None))
-    if not isinstance(module, str) or not isinstance(name, str) or module.partition(".")[0] not in NAMED:
-        return None
-    try:
-        found = operator.attrgetter(name)(sys.modules[module])
-    except (KeyError, AttributeError):
-        return None
-    return f"{module}:{name}" if found is value else None

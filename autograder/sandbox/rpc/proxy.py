@@ -10,6 +10,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
+from .ahead import Ahead
+from .codec import References
+
 # special methods that a `Proxy` forwards, if its object has them
 SPECIAL = (
     "__call__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__", "__enter__", "__exit__", "__bool__",
@@ -21,13 +24,10 @@ USABLE = frozenset(["__call__", "__enter__", "__exit__"])  # special methods tha
 READABLE = {"__name__", "__qualname__", "__doc__"}
 
 
-class Asked(Protocol):
+class Asked(References, Protocol):
     """The part of an `Endpoint` that a proxy needs to send requests."""
 
-    standing: dict[int, float]
-
-    def call_ahead(self, number: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Call one of the grader's fakes without a request, if possible. Return whether it was, and the result."""
+    ahead: Ahead
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
         """Send a request and return the answer."""
@@ -100,10 +100,11 @@ Answer.__hash__ = object.__hash__  # type: ignore[method-assign]
 def _special(name: str) -> Callable[..., Any]:
     def method(self: Proxy, *args: Any, **kwargs: Any) -> Any:
         if name == "__call__" and not kwargs:
-            shown = None if args else self._endpoint.standing.get(self._proxy_number)
+            ahead = self._endpoint.ahead
+            shown = None if args else ahead.standing.get(self._proxy_number)
             if shown is not None:
                 return shown
-            known, result = self._endpoint.call_ahead(self._proxy_number, args)
+            known, result = ahead.call(self._proxy_number, args, self._endpoint)
             if known:
                 return result
         if name == "__exit__":  # a traceback cannot be sent; an error can, as its type and text
