@@ -115,8 +115,8 @@ class Endpoint:
     def _make_again(self, made: Any) -> None:
         """Make the calls of fakes that the guest made ahead of the grader."""
         try:
-            if len(made) > MAX_MADE:
-                raise ValueError(len(made))
+            if not isinstance(made, list) or len(made) > MAX_MADE:
+                raise TypeError(type(made))
             for number, args in made:
                 if number not in self.planned:
                     raise ValueError(number)
