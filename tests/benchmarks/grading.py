@@ -19,18 +19,16 @@ import timeit
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import nbformat
 
-from autograder.course.assignment import Assignment
 from autograder.course.nbgrader_settings import MODULES
 from autograder.course.notebook import course_notebooks, read_notebook
 from autograder.course.release import release_all
 from autograder.demo import solve
 from autograder.grading.grade import Outcome, grade_assignment
-from autograder.grading.submission_grader import Grader
 from tests.attacks.notebooks.stock import nbgrader
 from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import ROOT, Benchmark, Part, Record, Records, Trial
@@ -127,12 +125,6 @@ def ceiling() -> float:
     return float(found.rows()[-1]["speedup"])
 
 
-def sandbox_seconds(module: str, times: int = 30) -> float:
-    """Return what a fresh sandbox costs a submission: made, asked for its names, and ended."""
-    with Grader(Assignment.read(ROOT / MODULES / module / f"{module}.ipynb")) as grader:
-        return median(timeit.repeat(lambda: grader.zygote.fork().end(), repeat=times, number=1))
-
-
 def simulate(seconds: Sequence[float], write: float, submissions: int, workers: int, seed: int = 0) -> float:
     """Return the time of a class on so many workers: each takes the next submission, one writer enters the verdicts."""
     rng = random.Random(seed)
@@ -154,10 +146,8 @@ def measured(trial: Trial) -> Record:
     make_course(root, module, students)
     names = [f"student_{number:02}" for number in range(students)]
     alone = stock_seconds(root, module, names[:1])
-    few, _ = our_seconds(root, module, names[:OURS], workers=OURS)
-    every, _ = our_seconds(root, module, names, workers=OURS)
+    (few, _), (ours, _) = (our_seconds(root, module, some, workers=OURS) for some in (names[:OURS], names))
     theirs = stock_seconds(root, module, names[: stock + 1]) - alone
-    few_again, _ = our_seconds(root, module, names[:OURS], workers=OURS)
     again, outcomes = our_seconds(root, module, names, workers=OURS)
     kept = timeit.timeit(lambda: grade_assignment(root, module, progress=False), number=1)
     for mark in (root / "course" / "verdicts" / module).glob("*.entered"):
@@ -168,12 +158,11 @@ def measured(trial: Trial) -> Record:
         "students": students,
         "stock_students": stock,
         "stock": theirs / stock,
-        "ours": (every + again - few - few_again) / 2 / (students - OURS),
+        "ours": ((ours + again) / 2 - few) / (students - OURS),
         "stock first": alone,
-        "our first": fmean([few, few_again]),
+        "our first": few,
         "seconds": [outcome.seconds for outcome in outcomes],
         "write": max(0.0, (entered - kept) / students),
-        "sandbox": sandbox_seconds(module),
         **{f"dask {n}": dask_seconds(root, module, names, n) for n in (1, 2)},
         "ceiling": ceiling(),
     }
@@ -214,9 +203,9 @@ def page(found: Records) -> list[str]:
         f"sides; the first verdict, of stock on one and of ours on {OURS} submissions, shows it.",
         lines(
             speeds,
-            "module | stock, s | ours, s | ratio | s in its worker | first, stock | first, ours | sandbox, ms | entering, ms",
+            "module | stock, s | ours, s | ratio | s in its worker | first, stock | first, ours | entering, ms",
             "{module} | {stock:.1f} | {ours:.2f} | {ratio:.0f}× | {each:.2f} | {stock first:.1f} | {our first:.1f} | "
-            "{sandbox:1e3×.0f} | {write:1e3×.0f}",
+            "{write:1e3×.0f}",
         ),
         "Seconds for the class on a local Dask cluster, by workers, which had graded the class once before. Beside it what "
         "two processes of plain Python gain over one:",
