@@ -55,9 +55,14 @@ def busyness() -> float:
         wanting.append(os.getloadavg()[0])
     with suppress(OSError, ValueError):  # the average lags behind by a minute
         wanting.append(float(Path("/proc/loadavg").read_text(encoding="utf-8").split()[3].partition("/")[0]))
+    return min(max(1.0, max(wanting) / _cores()), MOST_BUSY)
+
+
+@cache
+def _cores() -> int:
     from tinybench.support.conditions.cores import usable_cores  # imported here because psutil loads slowly
 
-    return min(max(1.0, max(wanting) / usable_cores()), MOST_BUSY)
+    return usable_cores()
 
 
 def _work() -> float:

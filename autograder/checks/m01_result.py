@@ -50,16 +50,23 @@ def moments_are_exact(student: Any) -> None:
     rng = draw()
     hard, shifted = [1e7 + 0.2] + [1e7 + 0.1, 1e7 + 0.3] * 500, rng.normal(1e9, 1e-3, 50).tolist()
     for values in (hard, shifted, rng.lognormal(0, 1, 31).tolist(), [5.0, 5.0]):
-        exact = [Fraction(value) for value in values]
-        mean = sum(exact) / len(exact)
-        variance = sum((value - mean) ** 2 for value in exact) / (len(exact) - 1)
+        exact, variance = _exact_moments(values)
         got_mean, got_std = numbers(student.mean_and_std(values), "mean_and_std", 2)
-        same(got_mean, mean, "the mean", rel=1e-14)
+        same(got_mean, exact, "the mean", rel=1e-14)
         cause = "divide by n − 1; subtract the mean before squaring"
         same(got_std, math.sqrt(variance), "the deviation", cause, rel=1e-7)  # the error from rounding the mean
     mean, std = numbers(quiet(student.mean_and_std, [7.5]), "mean_and_std([7.5])", 2, finite=False)
     same(mean, 7.5, "the mean of one value")
     expect(std == 0 or math.isnan(std), f"one value has no deviation: expected 0 or NaN, got {std:g}")
+
+
+def _exact_moments(values: list[float]) -> tuple[Fraction, Fraction]:
+    """Return the mean and the variance, computed with whole multiples of the smallest fraction in the values."""
+    ratios = [value.as_integer_ratio() for value in values]
+    unit, n = max(below for _, below in ratios), len(values)
+    whole = [above * (unit // below) for above, below in ratios]
+    squares = n * sum(number * number for number in whole) - sum(whole) ** 2
+    return Fraction(sum(whole), unit * n), Fraction(squares, unit**2 * n * (n - 1))
 
 
 @judges("t_interval")
@@ -81,8 +88,9 @@ def t_interval_is_student_t(student: Any) -> None:
 
 def _smallest(std: float, half: float, confidence: float = 0.95) -> int:
     """Return the smallest number of runs at which the half-width of the t interval is at most `half`."""
-    sizes = np.arange(2, 3000)
-    return int(sizes[np.argmax(stats.t.ppf(0.5 + confidence / 2, sizes - 1) * std / np.sqrt(sizes) <= half)])
+    by_z = int((stats.norm.ppf(0.5 + confidence / 2) * std / half) ** 2)  # too few, because t is wider
+    sizes = np.arange(max(2, by_z), by_z + 50)
+    return int(sizes[np.flatnonzero(stats.t.ppf(0.5 + confidence / 2, sizes - 1) * std / np.sqrt(sizes) <= half)[0]])
 
 
 @judges("required_runs")
@@ -170,7 +178,7 @@ def bootstrap_resamples(student: Any) -> None:
                 f"the {end} end for {statistic.__name__} at {confidence}: expected {least:.6g} to {most:.6g}, got "
                 f"{mine:.6g}; resample with replacement at the full size and take the middle of the replicas",
             )
-    interval = partial(bootstrap_interval, values.tolist(), np.mean, resamples=200)
+    interval = partial(bootstrap_interval, values.tolist(), np.mean, resamples=50)
     first, again, other = (numbers(interval(seed=s), "the interval", 2) for s in (1, 1, 2))
     same(again, first, "the interval of the same seed")
     expect(other != first, "another seed should give slightly another interval: pass it to default_rng")
@@ -275,8 +283,8 @@ def methods_use_their_functions(student: Any) -> None:
     truth = percentile_interval(batch_medians(slow), 50)
     got = student.BenchmarkResult("latency", slow).median_ci()
     same(got, truth, "median_ci of values that depend on one another", "use self.independent_values")
-    truth = bca_interval(values, np.mean, 0.8, 3, 300)
-    got = result.bootstrap_ci(np.mean, seed=3, resamples=300)
+    truth = bca_interval(values, np.mean, 0.8, 3, 100)
+    got = result.bootstrap_ci(np.mean, seed=3, resamples=100)
     same(got, truth, "bootstrap_ci", "call bca_interval with statistic, confidence and seed")
     same(result.outliers(), tukey_outliers(values), "outliers()")
 

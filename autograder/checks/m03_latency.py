@@ -24,8 +24,13 @@ from tinybench.result import runs_for_percentile
 class Clock(FakeClock):
     """A fake clock that models and sleeps move. Its next `ticks` readings also move it, by `tick` seconds each.
 
-    A reading that moves the clock costs a message to the sandbox. A clock from `dear` therefore moves by itself only
-    while the timer's overhead is measured.
+    A clock from `dear` moves by itself only while the timer's overhead is measured.
+
+    Attributes
+    ----------
+    ahead
+        The clock itself, and what its next readings do: pairs of the seconds by which a reading moves the clock, and of
+        how many readings do so. Each message to the sandbox carries them, so that readings cost no messages.
     """
 
     def __init__(self, now: float = 0.0, tick: float = 0.0, ticks: float = math.inf) -> None:
@@ -42,22 +47,38 @@ class Clock(FakeClock):
     def standing(self) -> float | None:
         return None if self.ticks > 0 else self.now
 
+    @property
+    def ahead(self) -> tuple[Clock, list[tuple[float, float]]]:
+        return self, [(self.tick, self.ticks)] if self.ticks > 0 else []
+
 
 class Model:
     """A fake model whose calls move its clock by the given seconds, in order. Further calls repeat the last value.
 
-    Each call records its input in `inputs` and the model's name in `log`.
+    Each call records its input in `inputs`, the model's name in `log`, and the time of its end in `ends`.
+
+    Attributes
+    ----------
+    ahead
+        The clock and what the next calls do, as in `Clock`: a call returns its input, and costs no message.
     """
 
     def __init__(self, *seconds: float, clock: Clock | None = None, tick: float = 0.0, name: str = "") -> None:
         self.clock, self.seconds, self.name = clock or Clock(tick=tick), seconds, name
-        self.inputs, self.log = list[Any](), list[str]()
+        self.inputs, self.log, self.ends = list[Any](), list[str](), list[float]()
 
     def __call__(self, x: Any) -> Any:
         self.clock.now += self.seconds[min(len(self.inputs), len(self.seconds) - 1)]
         self.inputs.append(x)
         self.log.append(self.name)
+        self.ends.append(self.clock.now)
         return x
+
+    @property
+    def ahead(self) -> tuple[Clock, list[tuple[float, float]]]:
+        known = self.seconds[len(self.inputs) : len(self.inputs) + MOST_AHEAD]
+        ended = len(self.inputs) + len(known) >= len(self.seconds)
+        return self.clock, [(each, 1) for each in known] + [(self.seconds[-1], math.inf)] * ended
 
 
 def named(seconds: Mapping[str, Sequence[float]], clock: Clock) -> tuple[dict[str, Model], list[str]]:
@@ -71,6 +92,7 @@ def named(seconds: Mapping[str, Sequence[float]], clock: Clock) -> tuple[dict[st
     return models, log
 
 
+MOST_AHEAD = 30  # calls of a model whose seconds a message tells, before the last value repeats
 SLOW = (0.05,) * 6  # seconds of the first calls, so long that a few calls complete the warm-up
 
 
@@ -555,18 +577,14 @@ def session_is_spread(student: Any) -> None:
     one, again = (numbers(session_starts(5, 1.0, seed=seed), "the starts", 5) for _ in "12")
     same(again, one, "starts of the same seed")
 
-    clock, slept, called = Clock(100.0), list[float](), list[float]()
+    clock, slept = Clock(100.0), list[float]()
 
     def sleep(wait: Any) -> None:
         slept.append(number(wait, "the time to sleep", finite=True))
         clock.now += slept[-1]
 
     took, calls = _fitting(rng, 0.005, 4)
-
-    def model(_: Any) -> None:
-        clock.now += SLOW[len(called)] if len(called) < len(SLOW) else took
-        called.append(clock.now)
-
+    model = Model(*SLOW, took, clock=clock)
     batch, rounds = rng.integers((2, 11), (6, 16)).tolist()
     x, seconds, each = np.ones((batch, 2)), float(rng.uniform(6, 12)), 2 + calls
     session = partial(student.measure_session_latency, clock=clock, sleep=sleep)
@@ -574,8 +592,8 @@ def session_is_spread(student: Any) -> None:
     notes = _metadata(result)
     noted = numbers(notes["round_starts"], "metadata['round_starts']", rounds)
     before = number(entries(notes["warmup"], "metadata['warmup']")["calls"], "the calls of the warm-up")
-    same(len(called) - before, rounds * each, f"the calls in {rounds} rounds", "a round is one hot_median")
-    apart = np.diff(called[-rounds * each :: each])
+    same(len(model.ends) - before, rounds * each, f"the calls in {rounds} rounds", "a round is one hot_median")
+    apart = np.diff(model.ends[-rounds * each :: each])
     same(np.diff(noted), apart, "steps of round_starts", "sleep until each start; note when a round began", rel=1e-3)
     same(result.values, [took] * rounds, "round medians", rel=1e-6)
     truth = list[float]()

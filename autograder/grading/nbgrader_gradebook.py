@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -13,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Comment, Grade, Gradebook, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties
@@ -169,8 +169,8 @@ def write_autograded(notebook: NotebookNode, folder: Path, extra: Mapping[str, s
     for left in (fresh, old):
         shutil.rmtree(left, ignore_errors=True)  # left by a run that was killed
     fresh.mkdir(parents=True)
-    # `nbformat.write` would validate the notebook again, although it was validated when it was read
-    (fresh / f"{folder.name}.ipynb").write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
+    # `nbformat.write` would copy the notebook and validate it again, although it was validated when it was read
+    (fresh / f"{folder.name}.ipynb").write_text(json.dumps(notebook, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, text in extra.items():
         (fresh / name).write_text(text, encoding="utf-8")
     if folder.exists():

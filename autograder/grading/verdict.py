@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import nbformat
@@ -57,7 +58,7 @@ def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
     Raise NotAVerdict if the data is not a verdict on this submission. Only the form and consistency of the verdict are
     checked. The points are accepted from the other machine without proof.
     """
-    instructors = parse_notebook(assignment.notebook, assignment.name)
+    instructors = _instructors(assignment)
     try:
         prepared = prepare(parse_submission(content), instructors)
     except UnusableSubmission as why:
@@ -82,13 +83,18 @@ def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
     return packed(replace(graded, notebook=json.dumps(notebook).encode()))
 
 
+@lru_cache(maxsize=4)
+def _instructors(assignment: Assignment) -> NotebookNode:
+    return parse_notebook(assignment.notebook, assignment.name)
+
+
 def _compare(graded: Graded, notebook: NotebookNode, prepared: Prepared, instructors: NotebookNode) -> None:
     """Clean the outputs of a received notebook. Raise NotAVerdict if the notebook does not fit the submission.
 
     The cells must be those of the submission, and the cells with errors must be those that `graded` reports as wrong.
     """
-    expected, nothing = prepared.notebook, prepare([], instructors).notebook
-    if _bare(notebook) not in (_bare(expected), _bare(nothing)):
+    bare = _bare(notebook)
+    if bare != _bare(prepared.notebook) and bare != _bare(prepare([], instructors).notebook):
         raise NotAVerdict("what came back is on another submission")
     allowance, failed = Allowance(), set()
     for cell in cells_of(notebook):

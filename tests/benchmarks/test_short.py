@@ -24,7 +24,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     ),
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
     "load": ("", ["| tinybench load --closed | closed |", "| mlcommons_loadgen | open |", "the true p99"]),
-    "grading": ("", ["| 04_accuracy | 10,000 |", "2 submissions a module"]),
+    "grading": ("", ["| 04_accuracy | 10,000 |", "4 submissions a module on 2 local workers"]),
     "history": ("", ["| t, 2 df | 0 of 2 | 2 of 2 |", "| 2% | normal | PELT, ms |", "| 2% | normal | 4 |"]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
     "profiler": ("", ["| small | moving |", "| numpy | sorting |", "| small | 10 ms |", "told by cProfile, %"]),

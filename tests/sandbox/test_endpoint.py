@@ -95,6 +95,7 @@ class Work:
     echo = staticmethod(lambda value: value)
     time = staticmethod(lambda clock, times: [clock() for _ in range(times)])
     around = staticmethod(lambda clock, work: [clock(), clock(), work(), clock(), clock()])
+    rounds = staticmethod(lambda model, x, times, clock: [[model(x) for _ in range(times)], clock()][-1])
     call = staticmethod(lambda function, *args: function(*args))
     draw = staticmethod(lambda generator: float(generator.random()))
     count = staticmethod(lambda: iter(range(3)))
@@ -228,6 +229,69 @@ def test_a_clock_that_stands_is_read_without_a_message(student: Any) -> None:
     assert student.call(clocks[0]) == 9.0
 
 
+class Moving(Clock):
+    """A clock that its next two readings move, and a fake model whose calls move the clock, all known ahead."""
+
+    def __init__(self, *seconds: float) -> None:
+        super().__init__()
+        self.seconds, self.ticks, self.inputs = seconds, 2, list[Any]()
+        self.model = Timed(self)
+
+    def __call__(self) -> float:
+        return super().__call__() if self.calls < self.ticks else self.now
+
+    @property
+    def ahead(self) -> tuple[Moving, list[tuple[float, float]]]:
+        return self, [(1.0, self.ticks - self.calls)] if self.calls < self.ticks else []
+
+
+class Timed:
+    """A fake model of a `Moving` clock."""
+
+    def __init__(self, clock: Moving) -> None:
+        self.clock = clock
+
+    def __call__(self, x: Any) -> Any:
+        self.clock.now += self.clock.seconds[min(len(self.clock.inputs), len(self.clock.seconds) - 1)]
+        self.clock.inputs.append(x)
+        return x
+
+    @property
+    def ahead(self) -> tuple[Moving, list[tuple[float, float]]]:
+        left = self.clock.seconds[len(self.clock.inputs) :] or self.clock.seconds[-1:]
+        return self.clock, [*((each, 1) for each in left[:-1]), (left[-1], math.inf)]
+
+
+def test_calls_known_ahead_cost_no_messages_and_are_made_again(student: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, messages, send = Moving(0.5, 0.25, 0.1), list[Any](), Channel.send
+    monkeypatch.setattr(Channel, "send", lambda channel, message: messages.append(message) or send(channel, message))
+    assert student.time(clock, 4) == [1.0, 2.0, 2.0, 2.0]
+    assert clock.calls == 2
+    array = np.ones(2)
+    messages.clear()
+    assert student.rounds(clock.model, array, 500, clock) == pytest.approx(2.75 + 0.1 * 498)
+    assert len(messages) < 15
+    assert clock.now == pytest.approx(2.75 + 0.1 * 498)
+    assert len(clock.inputs) == 500
+    assert all(x is array for x in clock.inputs)
+
+
+@pytest.mark.parametrize(
+    "made", [7, {}, [7], [[0, []]], [[99, []]], [[1, []]] * 201, [[1, [1, 2]]], [[1, 7]]], ids=repr
+)
+def test_calls_that_cannot_have_been_made_end_the_conversation(made: Any, ends: Ends) -> None:
+    here, there = ends
+    grader, clock = Endpoint(Channel(here), may_lend=may_lend), Moving(0.5)
+    grader.channel.set_deadline(2)
+    grader.share(Clock())
+    grader.encode_reference(clock.model)
+    Channel(there).send(["value", 1, made])
+    with pytest.raises(ChannelError):
+        grader.ask("get", grader.root(), "x")
+    assert not clock.inputs or made == [[1, []]] * 201
+    assert grader.objects[0].now == 0.0
+
+
 def test_errors_keep_their_kind(student: Any) -> None:
     with pytest.raises(ValueError, match="too late") as raised:
         student.late()
@@ -306,7 +370,7 @@ def test_garbage_harms_nobody(reply: Any, ends: Ends) -> None:
     grader = Endpoint(Channel(here), may_lend=may_lend)
     grader.channel.set_deadline(2)
     grader.share(Clock())
-    Channel(there).send(reply)
+    Channel(there).send([*reply, []] if reply and isinstance(reply, list) else reply)  # with no calls made ahead
     there.shutdown(socket.SHUT_WR)
     with pytest.raises((ChannelError, RuntimeError)):
         grader.ask("get", grader.root(), "x")

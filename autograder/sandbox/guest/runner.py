@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.machinery
 import io
 import marshal
+import re
 import signal
 import socket
 import sys
@@ -32,6 +33,8 @@ from ..rpc.endpoint import Endpoint
 
 MAX_TEXT = 100_000
 MAX_IMAGES = 4_000_000  # characters per cell; a message that holds them is still small enough
+# what IPython may replace in a cell: its commands, prompts, and blanks before the first line
+NOT_PYTHON = re.compile(r"\A\s|^\s*(?:[%!?,;/]|>>>|\.\.\.|In \[)|\?\s*$|=\s*[%!]", re.MULTILINE)
 
 
 class Outputs:
@@ -99,6 +102,17 @@ def _texts(data: dict[str, Any]) -> dict[str, Any]:
 class _Shell(InteractiveShell):
     display_pub_class = Type(_Publisher)
     displayhook_class = Type(_Hook)
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Return the cell as Python. IPython takes as long for a cell of plain Python as for running a short one."""
+        if NOT_PYTHON.search(raw_cell):
+            return super().transform_cell(raw_cell)  # type: ignore[no-any-return, no-untyped-call]
+        return raw_cell if raw_cell.endswith("\n") else f"{raw_cell}\n"
+
+    def should_run_async(self, raw_cell: str, **more: Any) -> bool:
+        """Return whether a cell awaits anything, for which IPython compiles it once more."""
+        awaits = "await" in raw_cell or "async" in raw_cell
+        return awaits and super().should_run_async(raw_cell, **more)
 
     def showtraceback(self, *_: Any, **__: Any) -> None:
         pass  # the result of `run_cell` holds the error

@@ -101,12 +101,12 @@ class Channel:
             if self.left < 0:
                 raise ProtocolViolation("it sent more than one conversation may")
             self._fill(4 + size)
-            content = bytes(self._buffer[4 : 4 + size])
+            content = self._buffer[4 : 4 + size]
             del self._buffer[: 4 + size]
         finally:
             self.busy = False
         try:
-            return json.loads(content)
+            return json.loads(content.decode())
         except (ValueError, RecursionError):
             raise ProtocolViolation("a message that is not JSON") from None
 
@@ -132,15 +132,15 @@ def _why(error: OSError) -> str:
 
 def encode(value: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
     """Return a value as plain JSON data, from which `decode` restores the value."""
+    kind = type(value)
+    if kind in SCALARS:  # first, because most values are scalars
+        return value
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a value nested more than {MAX_DEPTH} deep cannot be handed over")
 
     def inner(items: Iterable[Any]) -> list[Any]:
         return [encode(item, refs, depth + 1) for item in items]
 
-    kind = type(value)
-    if kind in SCALARS:
-        return value
-    if depth > MAX_DEPTH:
-        raise ValueError(f"a value nested more than {MAX_DEPTH} deep cannot be handed over")
     if kind is list:
         return inner(value)
     if kind in MAPPINGS:
@@ -166,13 +166,13 @@ def encode(value: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 -
 
 def decode(data: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
     """Return the value that `encode` turned into `data`. Any other data raises `ProtocolViolation`."""
-    if isinstance(data, SCALARS):
+    if type(data) in SCALARS:
         return data
     if depth > 2 * MAX_DEPTH:
         raise ProtocolViolation("a value nested too deeply")
-    inner = partial(decode, refs=refs, depth=depth + 1)
     if isinstance(data, list):
-        return [inner(item) for item in data]
+        return [decode(item, refs, depth + 1) for item in data]
+    inner = partial(decode, refs=refs, depth=depth + 1)
     if not isinstance(data, dict) or len(data) != 1:
         raise ProtocolViolation("a value of unknown form")
     ((kind, content),) = data.items()

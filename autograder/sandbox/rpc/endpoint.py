@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import base64
-import operator
 import pickle
-import sys
 from collections import deque
 from collections.abc import Callable, Sized
 from contextlib import suppress
-from functools import lru_cache, partial
-from importlib import import_module
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from .ahead import MAX_MADE, Ahead
 from .codec import Channel, ChannelError, ProtocolViolation, decode, encode
-from .proxy import READABLE, SPECIAL, Proxy, ancestors, error_class, proxy_class
+from .proxy import SPECIAL, Proxy, ancestors, error_class, proxy_class
 from .taking import take
+from .uses import call_special, library_name, named, names_shown, text_of
 
 MAX_NESTING = 40
 MAX_CLOCKS = 4
+MAX_PLANNED = 6
 MAX_KEPT = 100_000  # objects and errors that one endpoint keeps for the other
-# The guest imports and calls functions of these modules itself. Clocks are excluded, because they stay with the grader.
-NAMED = {"numpy", "math", "builtins", "operator", "statistics", "scipy", "itertools", "functools", "json"}
 
 
 class Endpoint:
@@ -43,7 +39,9 @@ class Endpoint:
         self.lent: set[int] = set()  # ids of objects that the grader lends; requests for other objects are refused
         self.nesting = 0
         self.clocks: deque[int] = deque(maxlen=MAX_CLOCKS)  # the numbers of the grader's newest clocks
-        self.standing: dict[int, float] = {}  # the times of these clocks, valid until the next message
+        self.planned: deque[int] = deque(maxlen=MAX_PLANNED)  # the numbers of the grader's newest fakes with `ahead`
+        self.ahead = Ahead()
+        self.described: dict[int, Any] = {}  # the references to lent objects, by number
 
     def share(self, root: Any) -> None:
         """Share an object, which the other side then gets from its `root` method."""
@@ -84,22 +82,47 @@ class Endpoint:
 
     def _message(self) -> list[Any]:
         message = self.channel.receive()
-        if self.may_lend is None:
-            self.standing = dict(message.pop())
-        sizes = {"ask": 4, "value": 2, "error": 5}
+        sizes = {"ask": 5, "value": 3, "error": 6}
         if not isinstance(message, list) or not message or sizes.get(str(message[0])) != len(message):
             raise ProtocolViolation("a message of unknown form")
+        more = message.pop()
+        if self.may_lend is None:
+            self.ahead.learn(*more)
+        else:
+            self._make_again(more)
         return message
 
     def _send(self, message: list[Any]) -> None:
         """Send a message.
 
-        The grader adds the times of its fake clocks, so that the guest can read them without a request.
+        The grader adds what the guest may do without a request: the times of its fake clocks, and the next calls of
+        fakes. The guest adds which of these calls it made.
         """
         if self.may_lend is not None:
             shown = ((number, self.objects[number].standing) for number in self.clocks)
-            message.append([pair for pair in shown if pair[1] is not None])
-        self.channel.send(message)
+            plans = ((number, *self.objects[number].ahead) for number in self.planned)
+            message.append(
+                [
+                    [pair for pair in shown if pair[1] is not None],
+                    [(number, self._number(clock), clock.now, calls) for number, clock, calls in plans],
+                ]
+            )
+            self.channel.send(message)
+        else:
+            self.channel.send([*message, self.ahead.made])
+            self.ahead.made = []
+
+    def _make_again(self, made: Any) -> None:
+        """Make the calls of fakes that the guest made ahead of the grader."""
+        try:
+            if not isinstance(made, list) or len(made) > MAX_MADE:
+                raise TypeError(type(made))
+            for number, args in made:
+                if number not in self.planned:
+                    raise ValueError(number)
+                self.objects[number](*decode(args, self))
+        except (TypeError, ValueError) as error:
+            raise ProtocolViolation(f"a call that cannot have been made: {type(error).__name__}") from None
 
     def _answer(self, what: Any, args: Any, kwargs: Any) -> None:
         self.nesting += 1
@@ -115,7 +138,7 @@ class Endpoint:
             self._check_room(self.errors)
             self.errors.append(error.with_traceback(None))  # a traceback would keep the request's objects alive
             number = getattr(error, "error_number", None)  # set if the error came from the other side
-            answer = ["error", ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
+            answer = ["error", ancestors(type(error)), text_of(error), len(self.errors) - 1, number]
         finally:
             self.nesting -= 1
         try:
@@ -132,7 +155,7 @@ class Endpoint:
         if what == "get":
             return getattr(target, self._allowed(target, rest[0]))
         if what == "special":
-            return _call_special(target, rest[0], rest[1:], kwargs)
+            return call_special(target, rest[0], rest[1:], kwargs)
         if what in ("repr", "str"):
             return (repr if what == "repr" else str)(target)[:10_000]
         if what == "format":
@@ -151,7 +174,7 @@ class Endpoint:
 
         Data attributes of the grader's objects are hidden, unless the object lists them in `shows`.
         """
-        if isinstance(name, str) and (self.may_lend is None or name in _names_shown(target)):
+        if isinstance(name, str) and (self.may_lend is None or name in names_shown(target)):
             return name
         raise AttributeError(f"no attribute {str(name)[:100]!r}")
 
@@ -172,25 +195,38 @@ class Endpoint:
         if self.may_lend is None and self.copies.get(id(value), (None, None))[1] is value:
             return {"yours": self.copies[id(value)][0]}
         if isinstance(value, BaseException):
-            return {"error": [ancestors(type(value)), _text_of(value)]}
+            return {"error": [ancestors(type(value)), text_of(value)]}
         if isinstance(value, type) and issubclass(value, BaseException):
             return {"error type": ancestors(value)}
         if self.may_lend is not None:
-            if name := _library_name(value):
+            if name := library_name(value):
                 return {"named": [self._number(value), name]}
             if not self.may_lend(value):
                 return {"pickle": [self._number(value), base64.b64encode(pickle.dumps(value)).decode()]}
-            if hasattr(type(value), "standing"):
-                clock = self._number(value)
-                if clock in self.clocks:
-                    self.clocks.remove(clock)
-                self.clocks.append(clock)
+            self._count_as_newest(value)
+        return self._described(value)
+
+    def _count_as_newest(self, value: Any) -> None:
+        """Remember one of the grader's fakes as the newest one whose readings or calls each message tells ahead."""
+        for newest, protocol in ((self.clocks, "standing"), (self.planned, "ahead")):
+            if hasattr(type(value), protocol):
+                number = self._number(value)
+                if number in newest:
+                    newest.remove(number)
+                newest.append(number)
+
+    def _described(self, value: Any) -> Any:
+        """Lend an object, and return what the other side learns about it."""
+        number = self._number(value)
+        if number in self.described:
+            return self.described[number]
         self.lent.add(id(value))
         kind = type(value)
         name = str(type.__getattribute__(kind, "__name__"))[:50]
         special = [n for n in SPECIAL if getattr(kind, n, None) is not getattr(object, n, None)]
-        names = None if self.may_lend is None else _names_shown(value)
-        return {"mine": [self._number(value), name, special, names]}
+        names = None if self.may_lend is None else names_shown(value)
+        self.described[number] = {"mine": [number, name, special, names]}
+        return self.described[number]
 
     def decode_reference(self, kind: str, content: Any) -> Any:
         """Return the value that an encoded reference stands for."""
@@ -211,7 +247,7 @@ class Endpoint:
                 return error_class(tuple(map(str, content)))
             if kind in ("named", "pickle") and self.may_lend is None:
                 number, text = content
-                made = _named(text) if kind == "named" else pickle.loads(base64.b64decode(text))
+                made = named(text) if kind == "named" else pickle.loads(base64.b64decode(text))
                 return self._keep(made, number)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ProtocolViolation(f"a broken reference: {type(error).__name__}") from None
@@ -248,53 +284,3 @@ class Endpoint:
         if self.may_lend is None:
             error.error_number = number  # type: ignore[attr-defined]
         return error
-
-
-def _names_shown(value: Any) -> list[str]:
-    """Return the names of the attributes that the guest may read from one of the grader's objects."""
-    # the arguments of a `partial` belong to the check
-    public = () if isinstance(value, partial) else _public_names(value if isinstance(value, type) else type(value))
-    return [*public, *getattr(value, "shows", ()), *(name for name in sorted(READABLE) if hasattr(value, name))]
-
-
-@lru_cache(maxsize=1000)
-def _public_names(kind: type) -> list[str]:
-    return [name for name in dir(kind) if not name.startswith("_")]
-
-
-def _call_special(target: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if name not in SPECIAL:
-        raise ProtocolViolation(f"no special method {name!r}")
-    if name == "__exit__" and args[0] is not None:
-        args = [type(args[1]), args[1], None] if isinstance(args[1], BaseException) else [None, None, None]
-    method = target if name == "__call__" else partial(getattr(type(target), name), target)
-    value = method(*args, **kwargs)
-    if value is NotImplemented:
-        raise TypeError(f"{type(target).__name__} does not take part in {name} with that")
-    return value
-
-
-def _named(name: str) -> Any:
-    module, _, path = name.partition(":")
-    return operator.attrgetter(path)(import_module(module))
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)[:10_000]
-    except Exception as broken:
-        return f"(its text cannot be had: {type(broken).__name__})"
-
-
-def _library_name(value: Any) -> str | None:
-    """Return ``module:name`` if the guest can import this function or class itself, otherwise None."""
-    if isinstance(value, PurePath) or not callable(value):
-        return None
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", getattr(value, "__name__", None))
-    if not isinstance(module, str) or not isinstance(name, str) or module.partition(".")[0] not in NAMED:
-        return None
-    try:
-        found = operator.attrgetter(name)(sys.modules[module])
-    except (KeyError, AttributeError):
-        return None
-    return f"{module}:{name}" if found is value else None
