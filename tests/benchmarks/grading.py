@@ -32,7 +32,7 @@ from autograder.grading.grade import Outcome, grade_assignment
 from tests.attacks.notebooks.stock import nbgrader
 from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import ROOT, Benchmark, Part, Record, Records, Trial
-from tests.benchmarks.scaling_machine import counting
+from tests.benchmarks.scaling import counting
 from tests.mutants import mutants
 from tinybench.tools.scaling.measure import measure_scaling
 from tinybench.tools.scaling.workers import processes
