@@ -161,8 +161,8 @@ def may_ship(results: Mapping[str, BenchmarkResult], requirements: Requirements)
         Results by the name of the requirement, such as ``"latency_p95_ms"``. Without a result, the finding is
         ``"cannot tell"``.
     requirements
-        Its ``limits()`` are upper limits, or lower limits if ``_min`` is in their name. The interval of a result, in
-        the unit of the requirement, is ``interval_of(name, result)``.
+        Its ``limits()``, a dictionary of limits by name, are upper limits, or lower limits if ``_min`` is in the name.
+        The interval of a result, in the unit of the requirement, is ``interval_of(name, result)``.
     """
     findings: dict[str, str] = {}
     for name, limit in requirements.limits().items():
