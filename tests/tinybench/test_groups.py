@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -197,3 +198,51 @@ def test_the_frontier_draws_whole_groups() -> None:
     by_groups, by_rows = (np.std(pareto.draw_rows(each, 4000, rng), axis=0) for each in (grouped, plain))
     effects = [each.metadata["design_effect"] for each in grouped]
     assert by_groups / by_rows == pytest.approx(np.sqrt(effects), rel=0.08)
+
+
+def test_a_study_counts_originals() -> None:
+    from types import SimpleNamespace
+
+    from tinybench.tools.study.measurements import study_accuracy
+    from tinybench.tools.study.variants import FP32
+
+    digits, classes = np.eye(2)[labels(seed=1)], np.arange(2)
+    other = np.eye(2)[labels(seed=2)]
+    forms: Any = {FP32: SimpleNamespace(call=lambda rows: digits), "INT8": SimpleNamespace(call=lambda rows: other)}
+    X = np.zeros((360, 3), np.float32)
+    found, results_ = study_accuracy(forms, X, Y, classes, 0.1, 0, IMAGES)
+    truth = mcnemar(Y, labels(seed=1), labels(seed=2), IMAGES)
+    assert found["INT8"]["loss_ci"] == pytest.approx(truth.difference_ci)
+    assert found[FP32]["accuracy_ci"] == pytest.approx(cluster_interval(1 - labels(seed=1), IMAGES))
+    assert results_[FP32].metadata["groups"] == 60
+    plain, _ = study_accuracy(forms, X, Y, classes, 0.1, 0)
+    assert plain["INT8"]["design_effect"] is None
+    assert np.ptp(plain["INT8"]["loss_ci"]) < np.ptp(found["INT8"]["loss_ci"])
+
+
+def test_a_file_names_groups(tmp_path: Path) -> None:
+    from tinybench.support.basics.array_files import load_grouped, load_labelled
+
+    np.savez(tmp_path / "copies.npz", X=np.zeros((4, 2)), y=[0, 1, 0, 1], groups=[1, 1, 2, 2])
+    assert load_grouped(tmp_path / "copies.npz")[2].tolist() == [1, 1, 2, 2]  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="only tinybench study"):
+        load_labelled(tmp_path / "copies.npz")
+    np.savez(tmp_path / "rows.npz", X=np.zeros((4, 2)), y=[0, 1, 0, 1])
+    assert load_grouped(tmp_path / "rows.npz")[2] is None
+
+
+def test_case_studies_name_the_originals() -> None:
+    from sklearn.datasets import load_digits
+
+    from tinybench.course import case_study
+    from tinybench.course.case_study_data import distorted, originals_of
+
+    case = case_study("narrow")
+    assert len(np.unique(case.groups)) == 360
+    assert case.X.shape[0] == len(case.groups) == 2160
+    for image in np.unique(case.groups)[:20]:
+        assert len(set(case.y[case.groups == image])) == 1
+    assert case_study("small").groups is None
+    chosen = np.arange(40, 70)
+    truth = distorted(chosen, 90, 3)[1]
+    assert np.array_equal(load_digits().target[originals_of(chosen, 90, 3)], truth)
