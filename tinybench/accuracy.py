@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,20 @@ import numpy as np
 from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.arguments import check_least, check_share
+from tinybench.support.basics.grouped_rows import group_deviations, named_groups, numbered_groups, sign_flip_p
 from tinybench.support.basics.numbers import number_of, p_text
 from tinybench.support.basics.type_checks import check_kinds, describe
 from tinybench.support.rounds.machine_state import machine_notes
 
 
-def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson_interval(
+    correct: float, total: float, confidence: float = 0.95, worth: float | None = None
+) -> tuple[float, float]:
     """Return the Wilson score interval for the proportion of `correct` rows among `total` rows, within 0 and 1.
 
     The interval begins at exactly 0 if no row is correct, and ends at exactly 1 if all rows are correct. Raises
     ValueError if there are no rows, `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
+    `worth` is the number of independent rows that all rows are worth (`effective_rows`), by default `total`.
     """
     if not 1 <= total < math.inf or total != int(total):
         raise ValueError(f"total is {total}; an accuracy needs at least one row")
@@ -31,6 +35,12 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
         raise ValueError(f"correct is {correct} of {total}; it is a count of rows, not a share")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    if worth is not None:
+        if not 0 < worth <= total:
+            raise ValueError(
+                f"worth is {worth}; {number_of(int(total), 'row')} are worth more than 0 rows, and at most {total:g}"
+            )
+        correct, total = worth / total * correct, worth / total * total
     from scipy.special import ndtri  # quantiles of the normal distribution
 
     z = float(ndtri(0.5 + confidence / 2))
@@ -41,6 +51,51 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
     lower = 0.0 if correct == 0 else (middle - reach) / scale
     upper = 1.0 if correct == total else (middle + reach) / scale
     return lower, upper
+
+
+def design_effect(values: Any, groups: Any) -> float:
+    """Return the design effect: by which factor dependence within groups increases the variance of the mean.
+
+    `groups` holds the group of each value. If all values are equal, they do not show the effect. The result is then the
+    largest one, which is that of groups whose values always agree. Kish, Survey Sampling (1965), section 8.2.
+    """
+    values = np.asarray(values, dtype=float)
+    sizes, sums = group_deviations(values, groups)  # of each group: its size, and the sum of its deviations
+    if np.all(values == values[0]):
+        return float(np.sum(sizes**2) / np.sum(sizes))
+    squares = np.sum((values - values.mean()) ** 2)
+    return float(len(sums) / (len(sums) - 1) * np.sum(sums**2) / squares)
+
+
+def effective_rows(values: Any, groups: Any, confidence: float = 0.95) -> float:
+    """Return how many independent rows the rows are worth, so that an interval by z allows for their dependence.
+
+    The result lies between the number of rows and what they are worth if the values of each group always agree.
+    Satterthwaite, Biometrics Bulletin 2 (1946); Korn, Graubard, Survey Methodology 24 (1998).
+    """
+    from scipy.special import ndtri, stdtrit  # quantiles: ndtri(q) is z, stdtrit(degrees of freedom, q) is t
+
+    check_share(confidence=confidence)
+    values = np.asarray(values, dtype=float)
+    sizes, sums = group_deviations(values, groups)
+    least = float(len(values) ** 2 / np.sum(sizes**2))
+    if not sums.any():
+        return least  # all groups have the same mean, which does not show how much they scatter
+    freedom = max(1.0, np.sum(sums**2) ** 2 / np.sum(sums**4) - 1)
+    quantile = 0.5 + confidence / 2
+    narrower = ndtri(quantile) / stdtrit(freedom, quantile)
+    rows = len(values) / design_effect(values, groups) * narrower**2
+    return float(min(max(rows, least), len(values)))
+
+
+def cluster_interval(right: Any, groups: Any, confidence: float = 0.95) -> tuple[float, float]:
+    """Return an interval for the accuracy on rows that depend on each other within groups.
+
+    It is Wilson's interval of as many rows as the rows are worth (`effective_rows`). If each row is a group, it equals
+    that of independent rows; if the rows of each group agree, it equals that of one row for each group of equal size.
+    """
+    right = np.asarray(right, dtype=bool)
+    return wilson_interval(int(right.sum()), len(right), confidence, effective_rows(right, groups, confidence))
 
 
 def output_kind(outputs: np.ndarray) -> str:
@@ -202,24 +257,34 @@ def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tupl
     return truth, said
 
 
-def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
+def counted(right: np.ndarray, confidence: float = 0.95, groups: Any = None) -> dict[str, Any]:
     """Return metadata: the counts, the accuracy, its Wilson interval, and which rows are right.
 
-    Which rows are right is stored as hexadecimal digits, with one bit for each row.
+    Which rows are right is stored as hexadecimal digits, with one bit for each row. With `groups`, the interval is the
+    `cluster_interval`, and the metadata also holds the ``design_effect``, the number of ``groups``, and ``group_of``,
+    the number of each row's group.
     """
     correct, total = int(np.sum(right)), len(right)
-    interval = list(wilson_interval(correct, total, confidence))
-    found = {"correct": correct, "total": total, "accuracy": correct / total, "wilson_interval": interval}
-    return found | {"right": np.packbits(right).tobytes().hex()}
+    found: dict[str, Any] = {"correct": correct, "total": total, "accuracy": correct / total}
+    found |= {"right": np.packbits(right).tobytes().hex()}
+    if groups is None:
+        return found | {"wilson_interval": list(wilson_interval(correct, total, confidence))}
+    numbers = numbered_groups(groups, total)
+    found |= {"groups": int(numbers.max()) + 1, "group_of": numbers.tolist()}
+    found |= {"design_effect": design_effect(right, numbers)}
+    return found | {"wilson_interval": list(cluster_interval(right, numbers, confidence))}
 
 
-def counted_together(right: Mapping[str, np.ndarray], confidence: float) -> dict[str, Any]:
+def counted_together(
+    right: Mapping[str, np.ndarray], confidence: float, groups: Mapping[str, np.ndarray] | None = None
+) -> dict[str, Any]:
     """Return the metadata of all rows together (see `counted`), with the `machine_notes`.
 
-    The key ``datasets`` holds the metadata of each dataset.
+    The key ``datasets`` holds the metadata of each dataset. Rows of different datasets may belong to the same group.
     """
-    each = {name: counted(rows, confidence) for name, rows in right.items()}
-    together = counted(np.concatenate(list(right.values())), confidence)
+    each = {name: counted(rows, confidence, groups and groups[name]) for name, rows in right.items()}
+    every_group = groups and np.concatenate([groups[name] for name in right])
+    together = counted(np.concatenate(list(right.values())), confidence, every_group)
     return {**together, "datasets": each, "confidence": confidence, **machine_notes()}
 
 
@@ -242,6 +307,7 @@ def measure_accuracy(
     classes: Sequence[Any] | np.ndarray | None = None,
     threshold: float | None = None,
     confidence: float = 0.95,
+    groups: Any = None,
 ) -> BenchmarkResult:
     """Return the measured fraction of rows that a classifier labels correctly, one value for each dataset.
 
@@ -249,28 +315,29 @@ def measure_accuracy(
 
     Parameters
     ----------
-    model
-        Any model that `as_callable` accepts. Exceptions raised by the model are not caught.
-    datasets
-        A pair ``(X, y)``, a sequence of pairs, or a mapping of names to pairs.
+    model, datasets
+        Any model that `as_callable` accepts, whose exceptions are not caught. A pair ``(X, y)``, a sequence of pairs,
+        or a mapping of names to pairs.
     outputs
-        The kind of the model's outputs: ``"labels"``, ``"probabilities"`` or ``"logits"``. ``"auto"`` uses
-        `output_kind`.
+        Kind of the model's outputs: ``"labels"``, ``"probabilities"``, ``"logits"``, or ``"auto"`` for `output_kind`.
     classes, threshold
         The label of each column of the outputs, by default as in `known_classes`; the threshold for choosing between
         two classes, see `predicted_labels`.
-    confidence
-        Coverage of the Wilson intervals, and ``confidence`` of the result.
+    confidence, groups
+        Coverage of the Wilson intervals, and ``confidence`` of the result. The group of each row, if rows depend on
+        each other, such as copies of one original; for several datasets, a sequence or mapping like ``datasets``.
 
     Raises
     ------
     ValueError
-        If there is no dataset; or if a dataset is empty, has inputs and labels of different lengths, or makes the model
-        return NaN or labels that cannot be compared with its own. The message names that dataset.
+        If there is no dataset; or if a dataset is empty, has inputs, labels or groups of different lengths, or makes
+        the model return NaN or labels that cannot be compared with its own. The message names that dataset.
     """
     if outputs not in ("auto", "labels", "probabilities", "logits"):
         raise ValueError(f"outputs is {outputs!r}; it is 'auto', 'labels', 'probabilities' or 'logits'")
     named, call = named_datasets(datasets), as_callable(model)
+    if groups is not None:
+        groups = named_groups(groups, {name: len(y) for name, (_, y) in named.items()})
     answers = {name: checked_outputs(call(inputs), len(y), name) for name, (inputs, y) in named.items()}
     everything = np.concatenate(list(answers.values()))
     kind = output_kind(everything) if outputs == "auto" else outputs
@@ -281,7 +348,7 @@ def measure_accuracy(
         predicted = predicted_labels(answers[name], kind, classes, threshold)
         y, predicted = checked_labels(y, predicted, f"{name}: the prediction")
         right[name] = predicted == y
-    metadata = {**counted_together(right, confidence), "outputs": kind, "threshold": threshold}
+    metadata = {**counted_together(right, confidence, groups), "outputs": kind, "threshold": threshold}
     values = [float(np.mean(rows)) for rows in right.values()]
     return BenchmarkResult("accuracy", values, metadata, confidence=confidence)
 
@@ -328,7 +395,11 @@ class McNemarResult:
     rows : int
         Number of all rows.
     exact : bool
-        Whether the p value is exact, from the binomial distribution, and not an approximation.
+        Whether the p value is exact, from the binomial distribution or from all signs, and not an approximation.
+    groups : int or None
+        Number of groups of rows that depend on each other; None if rows are independent.
+    worth : float or None
+        Number of independent rows that the rows are worth for the difference; see `effective_rows`.
     """
 
     p_value: float
@@ -336,11 +407,19 @@ class McNemarResult:
     only_b: int
     rows: int
     exact: bool
+    groups: int | None = None
+    worth: float | None = None
 
     @property
     def difference(self) -> float:
         """Accuracy of the first model minus accuracy of the second."""
         return (self.only_a - self.only_b) / self.rows
+
+    @property
+    def difference_ci(self) -> tuple[float, float]:
+        """The 95 % interval of the difference, which holds 0 unless the p value is below 5 %."""
+        lower, upper = difference_interval(self.only_a, self.only_b, self.rows, worth=self.worth)
+        return (min(lower, 0.0), max(upper, 0.0)) if self.groups and self.p_value >= 0.05 else (lower, upper)
 
     def __str__(self) -> str:
         """Return the result as a sentence."""
@@ -350,19 +429,37 @@ class McNemarResult:
             if self.exact and not min(self.only_a, self.only_b)
             else ""
         )
+        rows, test = number_of(self.rows, "row"), f"McNemar, {method}"
+        if self.groups:
+            rows, few, test = f"{rows} in {self.groups} groups", "", f"signs of groups, {method}"
         return (
-            f"{100 * self.difference:+.2f} points for a over b on {number_of(self.rows, 'row')}: only a right "
-            f"{self.only_a}, only b right {self.only_b}, {p_text(self.p_value, few)} (McNemar, {method})"
+            f"{100 * self.difference:+.2f} points for a over b on {rows}: only a right {self.only_a}, "
+            f"only b right {self.only_b}, {p_text(self.p_value, few)} ({test})"
         )
 
 
-def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
+def mcnemar_by_groups(y: Any, pred_a: Any, pred_b: Any, groups: Any) -> McNemarResult:
+    """Test as `mcnemar` does, but with groups instead of rows as the units that are independent; see `sign_flip_p`."""
+    rowwise = mcnemar(y, pred_a, pred_b)
+    truth, said_a, said_b = np.asarray(y), np.asarray(pred_a), np.asarray(pred_b)
+    gaps = (said_a == truth).astype(int) - (said_b == truth)
+    numbers = numbered_groups(groups, len(gaps))
+    differences = np.rint(np.bincount(numbers, weights=gaps)).astype(int)
+    p_value, exact = sign_flip_p(differences)
+    worth = effective_rows(gaps, numbers)
+    return replace(rowwise, p_value=p_value, exact=exact, groups=len(differences), worth=worth)
+
+
+def mcnemar(y: Any, pred_a: Any, pred_b: Any, groups: Any = None) -> McNemarResult:
     """Test whether two models are equally accurate, from their labels on the same rows.
 
     Parameters
     ----------
     y, pred_a, pred_b
         True labels, and the labels that each model predicted.
+    groups
+        The group of each row, if rows depend on each other. The test then flips the signs of the differences of groups,
+        see `mcnemar_by_groups`.
 
     Returns
     -------
@@ -378,6 +475,8 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
     """
     from scipy.special import bdtr, chdtrc
 
+    if groups is not None:
+        return mcnemar_by_groups(y, pred_a, pred_b, groups)
     truth, said_a = checked_labels(y, pred_a, "pred_a")
     truth, said_b = checked_labels(y, pred_b, "pred_b")
     right_a, right_b = said_a == truth, said_b == truth
@@ -391,7 +490,7 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
     return McNemarResult(p_value, only_a, only_b, len(truth), exact)
 
 
-def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
+def count_interval(count: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return the exact interval for the mean of a Poisson distribution, from the `count` of observed events.
 
     Garwood, Biometrika 28 (1936).
@@ -404,30 +503,37 @@ def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
     return float(gammaincinv(count, tail)) if count else 0.0, float(gammaincinv(count + 1, 1 - tail))
 
 
-def exact_p(only_a: int, only_b: int) -> float:
+def exact_p(only_a: float, only_b: float) -> float:
     """Return the two-sided p value of an exact McNemar test.
 
     `only_a` and `only_b` are the numbers of rows that only the first or only the second model gets right. Raise
     ValueError if an argument is not a count.
     """
-    from scipy.special import bdtr
+    from scipy.special import betainc
 
     check_least(only_a=only_a, only_b=only_b)
-    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+    return min(1.0, 2 * float(betainc(max(only_a, only_b), min(only_a, only_b) + 1, 0.5)))
 
 
-def difference_interval(only_a: int, only_b: int, rows: int, confidence: float = 0.95) -> tuple[float, float]:
+def difference_interval(
+    only_a: float, only_b: float, rows: float, confidence: float = 0.95, worth: float | None = None
+) -> tuple[float, float]:
     """Return an interval for the difference between two accuracies on the same rows, within −1 and 1.
 
     `only_a` and `only_b` are the numbers of rows that only the first or only the second model gets right. The true
     difference lies beyond each end with a probability of at most half of 1 − `confidence`. The number 0 lies outside
     the interval only if `exact_p` is below 1 − `confidence`. Raises ValueError if a count is negative, or their sum
-    exceeds `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
+    exceeds `rows`. `worth` is the number of independent rows that all rows are worth (`effective_rows`), by default
+    `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
     """
     if not (only_a >= 0 and only_b >= 0 and only_a + only_b <= rows and 1 <= rows < math.inf):
         raise ValueError(
             f"only_a is {only_a}, only_b is {only_b} and rows is {rows}; give counts ≥ 0 whose sum is at most rows"
         )
+    if worth is not None:
+        if not 0 < worth <= rows:
+            raise ValueError(f"worth is {worth}; it must lie above 0, and be at most rows, {rows:g}")
+        only_a, only_b, rows = worth / rows * only_a, worth / rows * only_b, worth
     low_a, high_a = count_interval(only_a, confidence)
     low_b, high_b = count_interval(only_b, confidence)
     lower = only_a - only_b - math.hypot(only_a - low_a, high_b - only_b)

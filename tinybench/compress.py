@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.accuracy import difference_interval, mcnemar
+from tinybench.accuracy import mcnemar
 from tinybench.latency import check_runs
 from tinybench.support.basics.layer_networks import Layer, activations, check_layers
 from tinybench.support.basics.numbers import number_of, with_ends
@@ -313,16 +313,22 @@ class AccuracyChange:
 
 
 def accuracy_change(
-    y: Any, labels_a: Sequence[Any], labels_b: Sequence[Any], names: tuple[str, str], margin: float = 0.0
+    y: Any,
+    labels_a: Sequence[Any],
+    labels_b: Sequence[Any],
+    names: tuple[str, str],
+    margin: float = 0.0,
+    groups: Any = None,
 ) -> AccuracyChange:
     """Compare two training recipes by the labels that their networks predict for the same rows.
 
-    Each recipe has one network, and so one sequence of labels, for each seed.
+    Each recipe has one network, and so one sequence of labels, for each seed. `groups` names the group of each row if
+    rows depend on each other; the intervals are then by groups.
     """
     if len(labels_a) != len(labels_b) or len(labels_a) < 2:
         raise ValueError(f"{len(labels_a)} and {len(labels_b)} seeds; train each recipe with the same two or more")
-    found = [mcnemar(y, a, b) for a, b in zip(labels_a, labels_b, strict=True)]
-    intervals = tuple(difference_interval(each.only_a, each.only_b, each.rows) for each in found)
+    found = [mcnemar(y, a, b, groups) for a, b in zip(labels_a, labels_b, strict=True)]
+    intervals = tuple(each.difference_ci for each in found)
     return AccuracyChange(*names, tuple(each.difference for each in found), intervals, margin)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.dependence import batch_length
+from tinybench.support.basics.grouped_rows import check_same_groups
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.type_checks import describe
 from tinybench.support.metric_tests import is_detected
@@ -459,8 +460,9 @@ def shared(values: Sequence[Any]) -> list[list[int]]:
     """Return groups of the indices of values that must be resampled together.
 
     A group consists of plain numbers, of results on the same rows, or of results from the same rounds. Any other value
-    forms a group of its own.
+    forms a group of its own. Raises ValueError if results on as many rows name different groups of rows.
     """
+    check_same_groups([value.metadata for value in values if isinstance(value, BenchmarkResult)])
     groups: dict[Any, list[int]] = {}
     for place, value in enumerate(values):
         key: Any = place  # resampled alone
@@ -477,12 +479,15 @@ def shared(values: Sequence[Any]) -> list[list[int]]:
 def draw_rows(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Return accuracies on rows that are drawn with replacement, each time the same rows for all models.
 
-    The shape is (resamples, models).
+    Rows of one group are drawn together. The shape is (resamples, models).
     """
     right = np.array([rows_right(value.metadata) for value in values]).T
-    patterns, counts = np.unique(right, axis=0, return_counts=True)  # rows on which the same models are right are equal
-    drawn = rng.multinomial(len(right), counts / len(right), size=resamples)
-    return np.asarray(drawn @ patterns / len(right))
+    numbers = np.asarray(values[0].metadata.get("group_of", range(len(right))))
+    sums = np.zeros((numbers.max() + 1, len(values) + 1), int)  # of each group: right rows by model, and all rows
+    np.add.at(sums, numbers, np.column_stack([right, np.ones(len(right), int)]))
+    patterns, counts = np.unique(sums, axis=0, return_counts=True)  # groups on which models are right alike are equal
+    drawn = rng.multinomial(len(sums), counts / len(sums), size=resamples) @ patterns
+    return np.asarray(drawn[:, :-1] / drawn[:, -1:])
 
 
 def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
@@ -572,8 +577,8 @@ def membership_probability(
 def interval(value: Any) -> tuple[float, float]:
     """Return an interval around the `central` number of a result. For a plain number, both ends are that number.
 
-    For a result, the interval is Wilson's if the metadata holds counts, the interval of the median if there are 6 or
-    more values, and otherwise the range of the values.
+    For a result, the interval is Wilson's if the metadata holds counts (by groups of rows, if it names any), the
+    interval of the median if there are 6 or more values, and otherwise the range of the values.
 
     If the result was not detected, the lower end is NaN, and the upper end is ``at_most``, or NaN if that is unknown.
     Both ends are NaN if there is only one value, or if they would be equal.
@@ -584,7 +589,9 @@ def interval(value: Any) -> tuple[float, float]:
         most = value.metadata.get("at_most")
         return math.nan, math.nan if most is None else float(most)
     if {"correct", "total"} <= value.metadata.keys():
-        return wilson_interval(value.metadata["correct"], value.metadata["total"], value.confidence)
+        counted = wilson_interval(value.metadata["correct"], value.metadata["total"], value.confidence)
+        low, high = value.metadata["wilson_interval"] if "groups" in value.metadata else counted
+        return low, high
     try:
         low, high = value.median_ci()
     except ValueError:  # too few values for an interval

@@ -137,7 +137,9 @@ def _percentile(result: BenchmarkResult) -> tuple[float, float]:
 
 def _share(result: BenchmarkResult) -> tuple[float, float]:
     if {"correct", "total"} <= result.metadata.keys():
-        return wilson_interval(result.metadata["correct"], result.metadata["total"], result.confidence)
+        counted = wilson_interval(result.metadata["correct"], result.metadata["total"], result.confidence)
+        low, high = result.metadata["wilson_interval"] if "groups" in result.metadata else counted
+        return low, high
     return result.mean_ci()
 
 

@@ -544,6 +544,8 @@ class BenchmarkResult:
         if "wilson_interval" in self.metadata:  # an accuracy, from rows that are right or wrong: module 04
             low, high = self.metadata["wilson_interval"]
             share, rows = self.metadata["accuracy"], "{correct} of {total}".format(**self.metadata)
+            if "design_effect" in self.metadata:  # rows that depend on each other, such as copies
+                rows += " in {groups} groups, design effect {design_effect:.3g}".format(**self.metadata)
             return f"{self.metric_name}: {format_interval(share, low, high, '', named)}, {rows}"
         try:
             low, high = self.median_ci()

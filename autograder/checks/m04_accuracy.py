@@ -6,6 +6,7 @@ SciPy and plain counting supply the expected values.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,72 @@ def wilson_is_wilsons(student: Any) -> None:
     expect(lower == 0.0 and upper == 1.0, "0 of 3 should begin at exactly 0, and 3 of 3 end at exactly 1")
     agrees(student.wilson_interval, _wilson, [(353, 360)], "the default confidence is 0.95", rel=1e-6)
     refuses(student.wilson_interval, (0, 0), (5, 4), (-1, 4), (0.5, 4), (1, 2, 1.5))
+    many = int(rng.integers(20, 60))
+    truth, worth_a_seventh = _wilson(3 * many, 4 * many), [(21 * many, 28 * many, 0.95, 4 * many)]
+    agrees(student.wilson_interval, truth, worth_a_seventh, "keep the lines about worth", rel=1e-6)
+    refuses(student.wilson_interval, (3, 5, 0.95, 0.0), (3, 5, 0.95, 6.0), cause="keep the lines about worth")
+
+
+def _group_sums(values: np.ndarray, groups: Sequence[Any]) -> list[float]:
+    """Return the sum of the deviations from the mean of all values, for each group."""
+    sums: dict[Any, float] = {}
+    for value, group in zip(values.tolist(), groups, strict=True):
+        sums[group] = sums.get(group, 0.0) + value - values.mean()
+    return [*sums.values()]
+
+
+def _design_effect(values: np.ndarray, groups: Sequence[Any]) -> float:
+    sums, mean = _group_sums(values, groups), float(values.mean())
+    squares: float = sum((value - mean) ** 2 for value in values.tolist())
+    return len(sums) / (len(sums) - 1) * sum(each**2 for each in sums) / squares
+
+
+def _grouped_samples() -> list[tuple[np.ndarray, list[Any]]]:
+    """Return right and wrong rows, and differences of two models, in groups of different sizes and names."""
+    rng, samples = draw(), []
+    for number, often in ((20, 0.8), (45, 0.9), (60, 0.5)):
+        groups = np.repeat(np.arange(number), rng.integers(1, 7, number))
+        chances = np.clip(rng.normal(often, 0.3, number), 0.02, 0.98)[groups]
+        right = (rng.random(len(groups)) < chances).astype(int)
+        other = (rng.random(len(groups)) < chances).astype(int)
+        order = rng.permutation(len(groups))
+        users = [f"user {group}" for group in groups[order]]
+        samples += [(right[order], groups[order].tolist()), ((right - other)[order], users)]
+    return samples
+
+
+@judges("design_effect")
+def groups_have_a_design_effect(student: Any) -> None:
+    """Check that `design_effect` equals a plain sum over groups, for right rows and for differences of two models."""
+    cause = "G / (G − 1) times the squares of the groups' sums, over the squares of the rows' deviations"
+    agrees(student.design_effect, _design_effect, _grouped_samples(), cause, rel=1e-6)
+    agrees(student.design_effect, 2.0, [([1] * 6, [1, 1, 2, 2, 3, 3])], "equal values: keep the lines given")
+    refuses(student.design_effect, ([1, 0, 1], [1, 1, 1]), ([1, 0], [1]))
+
+
+@judges("effective_rows")
+def rows_are_worth_less(student: Any) -> None:
+    """Check that `effective_rows` divides by the design effect, and allows for few groups by Student's t.
+
+    The result must lie between its two limits.
+    """
+
+    def worth(values: np.ndarray, groups: list[Any], confidence: float) -> float:
+        squares, number = np.square(_group_sums(values, groups)), len(values)
+        freedom = max(1.0, squares.sum() ** 2 / (squares**2).sum() - 1)
+        quantile = 0.5 + confidence / 2
+        narrower = stats.norm.ppf(quantile) / stats.t.ppf(quantile, freedom)
+        sizes = np.unique(groups, return_counts=True)[1]
+        found = number / _design_effect(values, groups) * narrower**2
+        return float(np.clip(found, number**2 / (sizes**2).sum(), number))
+
+    cases = [(*sample, confidence) for sample in _grouped_samples() for confidence in (0.8, 0.95, 0.99)]
+    pairs = np.repeat(np.arange(40), 2).tolist()
+    cases += [(np.array([0, 1] * 28 + [1] * 12 + [0] * 12), pairs, 0.95), (np.array([1] * 78 + [0, 0]), pairs, 0.95)]
+    cases += [(np.array([0] + [1] * 799), np.repeat(np.arange(8), 100).tolist(), 0.9)]
+    cause = "n / design effect · (z / t)², with Satterthwaite's degrees of freedom, between least and n"
+    agrees(student.effective_rows, worth, cases, cause, rel=1e-6)
+    agrees(student.effective_rows, worth(*cases[1]), [cases[1][:2]], "the default confidence is 0.95", rel=1e-6)
 
 
 def answer_rows(student: Any) -> None:
@@ -171,10 +238,15 @@ def accuracy_is_counted(student: Any) -> None:
     interval = {"wilson_interval": _wilson(correct, 95, 0.9)}
     holds(result.metadata, interval, "metadata", "pooled; hand the confidence on", rel=1e-6)
     each = entries(entries(result.metadata, "metadata")["datasets"], "metadata['datasets']")
+    copies = {"day": np.arange(70) // 5, "night": np.arange(25) // 5 + 100}
+    grouped = student.measure_accuracy(model, datasets, confidence=0.9, groups=copies).metadata
+    right = [int(best[i] == y[i]) for n in (70, 25) for i in range(n)]
+    effect = _design_effect(np.array(right), [*copies["day"].tolist(), *copies["night"].tolist()])
+    holds(grouped, {"groups": 19, "design_effect": effect}, "metadata with groups", "hand groups on", rel=1e-6)
     same(list(each), ["day", "night"], "the datasets in the metadata")
     holds(each["night"], {"correct": counts[1], "total": 25}, "metadata['datasets']['night']")
     holds(result, {"metric_name": "accuracy", "unit": "", "confidence": 0.9}, "result")
-    same(model.asked, 2, "the calls of the model", "it should run once for each dataset")
+    same(model.asked, 4, "the calls of the model", "it should run once for each dataset")
 
     logit = rng.uniform(0.01, 0.99, 60)  # all between 0 and 1, except two in the second dataset
     logit[-2:] = (-3.0, 4.0)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from autograder.leaderboard.settings import Baseline
-from tinybench.course.case_study_data import FEATURES, Split, distorted
+from tinybench.course.case_study_data import FEATURES, Split, distorted, originals_of
 
 CLASSES = 10
 TRAINING_ORIGINALS = 1257
+PUBLIC_ORIGINALS = np.arange(TRAINING_ORIGINALS, 1797, 2)
 PRIVATE_ORIGINALS = np.arange(TRAINING_ORIGINALS + 1, 1797, 2)
 PUBLIC_SEED = 17
 
@@ -29,7 +30,12 @@ def training_split(rows: int = 10_000) -> Split:
 @cache
 def public_split(rows: int) -> Split:
     """Return the public digits, which everybody may use for testing."""
-    return distorted(np.arange(TRAINING_ORIGINALS, 1797, 2), rows, PUBLIC_SEED)
+    return distorted(PUBLIC_ORIGINALS, rows, PUBLIC_SEED)
+
+
+def public_originals(rows: int) -> np.ndarray:
+    """Return the original of each public digit."""
+    return originals_of(PUBLIC_ORIGINALS, rows, PUBLIC_SEED)
 
 
 @cache
@@ -39,6 +45,11 @@ def private_split(rows: int, seed: int) -> Split:
     They are made from different original images than the public digits, and distorted with a secret `seed`.
     """
     return distorted(PRIVATE_ORIGINALS, rows, seed)
+
+
+def private_originals(rows: int, seed: int) -> np.ndarray:
+    """Return the original of each private digit."""
+    return originals_of(PRIVATE_ORIGINALS, rows, seed)
 
 
 def fresh_digits(rows: int) -> Split:

@@ -114,11 +114,12 @@ def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None,
         write_atomically(kept, digits.train_baseline(recipe))
     referee = Referee(olympics, _read(kept), None, without_sandbox if unconfined else confined)
     scores, _ = referee.measure(data, lambda text: print(f"  {text}", flush=True))
-    latency, memory, (right, total) = scores["latency"], scores["memory"], scores["accuracy"]["public"]
+    latency, memory, (right, total, worth) = scores["latency"], scores["memory"], scores["accuracy"]["public"]
+    counted = f"{right} of {number_of(total, 'public digit')}, copies that are worth {worth:.0f} independent ones"
     rows = [
         ("latency", Score(*latency["ratio"]), times, quantity(latency["seconds"], "s")),
         ("memory", Score(*memory["ratio"]), times, quantity(memory["bytes"], "B")),
-        ("accuracy", accuracy_of(right, total), percent, f"{right} of {number_of(total, 'public digit')}"),
+        ("accuracy", accuracy_of(right, total, worth), percent, counted),
     ]
     for name, score, form, more in rows:
         print(f"{name:<9} {form(score.value):>8}  ({form(score.lower)} to {form(score.upper)})  {more}")
@@ -128,14 +129,17 @@ def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None,
 @command
 @click.argument("out", type=Path)
 def data(root: Path, olympics: Olympics, out: Path) -> None:
-    """Write the training digits and the public digits to a file for numpy.load."""
+    """Write the training digits, the public digits and their originals to a file for numpy.load."""
     import numpy as np
 
     from autograder.leaderboard import digits
 
     images, labels = digits.training_split()
     test_images, test_labels = digits.public_split(olympics.task.public_rows)
+    public = {"images": test_images, "labels": test_labels}
+    public["originals"] = digits.public_originals(olympics.task.public_rows)
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("wb") as file:
-        np.savez(file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels)
+        arrays: dict[str, Any] = {f"public_{name}": array for name, array in public.items()}
+        np.savez(file, train_images=images, train_labels=labels, **arrays)
     print(f"{out}: {number_of(len(labels), 'training digit')}, {len(test_labels)} public ones")

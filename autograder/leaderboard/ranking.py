@@ -72,9 +72,13 @@ class Standings:
 
 
 @lru_cache(maxsize=50_000)
-def accuracy_of(correct: int, total: int) -> Score:
-    """Return the fraction of correct answers with its Wilson interval."""
-    lower, upper = wilson_interval(correct, total)
+def accuracy_of(correct: int, total: int, worth: float | None = None) -> Score:
+    """Return the fraction of correct answers with its Wilson interval.
+
+    The digits are copies of a few originals, and `worth` as many independent ones. Without it, as in scores of earlier
+    releases, they count as independent.
+    """
+    lower, upper = wilson_interval(correct, total, worth=worth)
     return Score(correct / total, lower, upper)
 
 

@@ -80,8 +80,10 @@ def test_a_lookup_table_of_the_public_digits_is_seen_through(referee: Referee) -
     data = lookup_table(*digits.public_split(OLYMPICS.task.public_rows))
     check(data)
     scores, _ = referee.measure(data)
-    (public, rows), (private, _) = scores["accuracy"]["public"], scores["accuracy"]["private"]
+    (public, rows, worth), (private, _, private_worth) = (scores["accuracy"][split] for split in ("public", "private"))
     assert public == rows
+    assert 1 < worth <= rows  # one row for each original, as a table without a mistake does not show how they scatter
+    assert 1 < private_worth <= rows
     assert private < 0.9 * rows
 
 
@@ -91,6 +93,18 @@ def test_splits_share_no_picture_and_seeds_make_fresh_ones() -> None:
     pictures = {row.tobytes() for row in np.concatenate([public, private, other])}
     assert len(pictures) == 150
     assert np.array_equal(private, distorted(np.arange(1258, 1797, 2), 50, 1)[0])
+
+
+def test_each_digit_has_the_label_of_its_original() -> None:
+    from sklearn.datasets import load_digits
+
+    truth = load_digits().target
+    for labels, originals in [
+        (digits.public_split(600)[1], digits.public_originals(600)),
+        (digits.private_split(600, 3)[1], digits.private_originals(600, 3)),
+    ]:
+        assert np.array_equal(labels, truth[originals])
+        assert set(np.unique(originals, return_counts=True)[1]) == {2, 3}
 
 
 def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> None:

@@ -41,6 +41,7 @@ from tinybench import (
 )
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
+from tinybench.support.basics import grouped_rows
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
 from tinybench.support.traffic import load_checks
@@ -177,6 +178,28 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "accuracy.mcnemar": (
         lambda found: p_value(found.p_value), accuracy.mcnemar,
         [([], [], []), ([1], [1], [0]), ([1, 0], [1, 0], [1, 0]), ([1, 0], [0, 1], [0, 1]), ([1.0, 0], [NAN, 1], [0, 1])],
+    ),
+    "accuracy.cluster_interval": (
+        interval(0, 1), accuracy.cluster_interval,
+        [
+            ([], []), ([1], [1]), ([1, 1], [1, 1]), ([1, 1], [1, 2]), ([0, 0, 0], [1, 1, 2]), ([1, 0], [1, 2]),
+            ([1, 0, 1, 0], [1, 1, 2, 2]), ([1, 0], [1, NAN]), ([1, 0], [1]), ([1, 0], [1, 2], 0.0), ([1, 0], [1, 2], 1.0),
+        ],
+    ),
+    "accuracy.mcnemar_by_groups": (
+        lambda found: p_value(found.p_value) and interval(-1, 1)(found.difference_ci), accuracy.mcnemar_by_groups,
+        [
+            ([], [], [], []), ([1], [1], [0], [1]), ([1, 1], [1, 1], [1, 1], [1, 2]), ([1, 1], [1, 0], [0, 1], [1, 2]),
+            ([1, 1], [1, 1], [0, 0], [1, 2]), ([1, 1], [1, 1], [0, 0], [1, 1]), ([1, 1], [1, 1], [0, 0], [1, NAN]),
+        ],
+    ),
+    "accuracy.McNemarResult.difference_ci": (
+        interval(-1, 1), lambda *counts: accuracy.McNemarResult(1.0, *counts, True).difference_ci,
+        [(0, 0, 0), (0, 0, 1), (0, 0, 9), (9, 0, 9), (0, 9, 9)],
+    ),
+    "grouped_rows.sign_flip_p": (
+        lambda found: p_value(found[0]), grouped_rows.sign_flip_p,
+        [(np.array(each),) for each in ([0], [0, 0], [1], [5], [-3, 3], [9000, 2000], [9000, -9000])],
     ),
     "accuracy.recall_per_class": (
         lambda found: all(0 <= share <= 1 for share in found.values()), accuracy.recall_per_class,

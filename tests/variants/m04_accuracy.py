@@ -2,28 +2,26 @@
 
 VARIANTS = {
     "wilson_interval": [
-        ("wilson_by_scipy", "", '''
-from scipy import stats
+        ("wilson_by_scipy", "    ### BEGIN SOLUTION\n", '''    if worth is None:
+        from scipy.stats import binomtest
 
-
-def wilson_interval(correct, total, confidence=0.95):
-    if total <= 0 or int(correct) != correct or not 0 <= correct <= total or not 0 < confidence < 1:
-        raise ValueError("give counts of rows, and a confidence between 0 and 1")
-    return stats.binomtest(int(correct), int(total)).proportion_ci(confidence, method="wilson")
+        return binomtest(int(correct), int(total)).proportion_ci(confidence, method="wilson")
 '''),
         ("wilson_as_list", "    return lower, upper\n", "    return [lower, upper]\n"),
         ("wilson_by_roots", "", '''
 import statistics
 
 
-def wilson_interval(correct, total, confidence=0.95):
+def wilson_interval(correct, total, confidence=0.95, worth=None):
     """The two shares p with |correct/total − p| = z·√(p(1 − p)/total): the roots of a polynomial."""
     if total < 1 or not (0 <= correct <= total and correct == round(correct)):
         raise ValueError(f"{correct} of {total}")
     if confidence >= 1 or confidence <= 0:
         raise ValueError("confidence")
     z = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
-    share, squared = correct / total, z * z / total
+    if worth is not None and not 0 < worth <= total:
+        raise ValueError("worth")
+    share, squared = correct / total, z * z / (worth or total)
     ends = np.clip(np.sort(np.roots([1 + squared, -2 * share - squared, share * share]).real), 0, 1)
     if correct == 0:
         ends[0] = 0
@@ -34,6 +32,25 @@ def wilson_interval(correct, total, confidence=0.95):
     ],
     "answer_rows": [("answer_rows_by_scipy", "return 1118", "return stats.norm.ppf(0.975) ** 2 * 0.97 * 0.03 / 0.01**2"),
                     ("answer_growth_float", "return 4\n", "return (0.01 / 0.005) ** 2\n")],
+    "design_effect": [
+        ("effect_by_variance", '''    squares = np.sum((values - values.mean()) ** 2)
+    return float(len(sums) / (len(sums) - 1) * np.sum(sums**2) / squares)
+''', '''    return np.var(sums, ddof=1) * len(sums) / (np.var(values) * len(values))
+'''),
+        ("effect_by_loop", "np.sum(sums**2) / squares", "sum(float(each) ** 2 for each in sums) / float(squares)"),
+    ],
+    "effective_rows": [
+        ("worth_by_scipy_stats", '''    narrower = ndtri(quantile) / stdtrit(freedom, quantile)
+''', '''    from scipy.stats import norm, t
+
+    narrower = norm.isf((1 - confidence) / 2) / t.isf((1 - confidence) / 2, freedom)
+'''),
+        ("worth_by_shares", '''    freedom = max(1.0, np.sum(sums**2) ** 2 / np.sum(sums**4) - 1)
+''', '''    shares = sums**2 / np.sum(sums**2)
+    freedom = max(1, 1 / (shares @ shares) - 1)
+'''),
+        ("worth_clipped", "float(min(max(rows, least), len(values)))", "np.clip(rows, least, len(values))"),
+    ],
     "output_kind": [
         ("kind_by_two_dimensions", "", '''
 def output_kind(outputs):

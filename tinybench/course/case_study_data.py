@@ -15,13 +15,17 @@ Split = tuple[np.ndarray, np.ndarray]
 
 
 class Case(NamedTuple):
-    """A case study: a fitted model, its training data, and test data."""
+    """A case study: a fitted model, its training data, and test data.
+
+    `groups` holds the original of each test row if the rows are copies, else None.
+    """
 
     model: Any
     X_train: Any
     y_train: Any
     X: Any
     y: Any
+    groups: Any = None
 
 
 def case_study(name: str) -> Case:
@@ -47,29 +51,32 @@ def case_study(name: str) -> Case:
     if name not in cases:
         raise ValueError(f"no case study {name!r}; there are {', '.join(cases)}")
     layers, iterations, load = cases[name]
-    X_train, y_train, X, y = cached(load)
+    X_train, y_train, X, y, *groups = cached(load)
     fitted = cached_fit(network(layers, iterations), X_train, y_train)
-    return Case(fitted, X_train, y_train, X, y)
+    return Case(fitted, X_train, y_train, X, y, *groups)
 
 
 def _large_digits() -> tuple[Any, ...]:
-    """Return training and test rows of 28 × 28 pixels. No original digit has copies in both sets."""
+    """Return training and test rows of 28 × 28 pixels, and the original of each test row.
+
+    No original digit has copies in both sets.
+    """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
 
-    def enlarged(originals: Any, copies: int) -> Split:
+    def enlarged(originals: Any, copies: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rows = rng.permutation(np.resize(originals, copies))
         turns, shifts = np.empty((copies, 2, 2)), np.empty((copies, 2))
         for row in range(copies):
             angle, zoom, shifts[row] = rng.normal(0, 0.12), rng.uniform(0.9, 1.1), rng.normal(0, 0.3, 2)
             turns[row] = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) * 8 / SIDE / zoom
-        return _moved(X[rows].reshape(-1, 8, 8) / 16, turns, shifts, 0.1, rng), y[rows]
+        return _moved(X[rows].reshape(-1, 8, 8) / 16, turns, shifts, 0.1, rng), y[rows], rows
 
     train, test = train_test_split(np.arange(len(X)), test_size=360, random_state=0, stratify=y)
-    return *enlarged(train, 10_000), *enlarged(test, 2160)
+    return *enlarged(train, 10_000)[:2], *enlarged(test, 2160)
 
 
 def _moved(pictures: Any, turns: Any, shifts: Any, noise: float, rng: np.random.Generator) -> np.ndarray:
@@ -94,6 +101,15 @@ def _enlarged_originals() -> Split:
     return pictures.astype(np.float32), given.target.astype(np.int64)
 
 
+def originals_of(originals: np.ndarray, rows: int, seed: int) -> np.ndarray:
+    """Return the index of the existing digit from which `distorted` makes each digit, with the same arguments."""
+    return _chosen(originals, rows, np.random.default_rng(seed))
+
+
+def _chosen(originals: np.ndarray, rows: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.permutation(np.resize(rng.permutation(originals), rows))
+
+
 def distorted(originals: np.ndarray, rows: int, seed: int) -> Split:
     """Return new digits with labels: copies of existing digits, rotated, scaled, sheared, shifted, and with noise.
 
@@ -113,7 +129,7 @@ def distorted(originals: np.ndarray, rows: int, seed: int) -> Split:
     """
     rng = np.random.default_rng(seed)
     pictures, labels = _enlarged_originals()
-    chosen = rng.permutation(np.resize(rng.permutation(originals), rows))
+    chosen = _chosen(originals, rows, rng)
     angle, shear = rng.normal(0, 0.08, rows), rng.normal(0, 0.06, rows)
     scale, shift = rng.uniform(0.92, 1.1, (rows, 2)), rng.normal(0, 0.6, (rows, 2))
     cos, sin = np.cos(angle), np.sin(angle)

@@ -26,7 +26,7 @@ def requirements_of(file: Path | None) -> Requirements | None:
 
 @click.command(cls=Command)
 @click.argument("model", required=False)
-@click.option("--data", type=FILE, metavar="FILE", help="Test data not used for the fit, .npz with X and y.")
+@click.option("--data", type=FILE, metavar="FILE", help="Test data not used for the fit, .npz with X, y, any groups.")
 @click.option("--out", type=FILE, default="hardware_study", metavar="FOLDER")
 @click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="Rows per call.")
 @click.option("--rounds", default=30, help="Rounds for each batch size.")
@@ -49,9 +49,12 @@ def study(
     static, per channel). Each gain is reported with its confidence interval. The study writes report.html, a page to
     share, and all numbers as hardware_tradeoffs.csv, …_rounds.csv and …_summary.json. Measurements made before Ctrl-C
     or an error are kept.
+
+    If rows depend on each other, such as copies of one original, the array groups of the data names the group of each
+    row, and intervals of accuracies are by groups.
     """
     from tinybench.shell.study_page import write_page
-    from tinybench.support.basics.array_files import load_labelled
+    from tinybench.support.basics.array_files import load_grouped
     from tinybench.support.basics.example_classifier import digits, network
     from tinybench.tools.serving.models import load_model
     from tinybench.tools.study.int8_study import tradeoff_study
@@ -64,12 +67,13 @@ def study(
         X_train, y_train, rows, labels = digits()
         with warnings.catch_warnings(action="ignore"):  # the network is good enough before it converges
             classifier = network().fit(X_train, y_train)
+        groups = None
     else:
         if data is None:
             raise ValueError(f"on which data? tinybench study {model} --data FILE, an .npz with X and y")
         classifier = load_model(model)
-        _, rows, labels = load_labelled(data)
-    options = {"batch_sizes": batches, "requirements": requirements, "out": out, **how}
+        rows, labels, groups = load_grouped(data)
+    options = {"batch_sizes": batches, "requirements": requirements, "out": out, "groups": groups, **how}
     try:
         found = tradeoff_study(classifier, rows, labels, progress=lambda line: print(line, file=sys.stderr), **options)
     except BaseException as error:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.accuracy import difference_interval, mcnemar, rows_right
+from tinybench.accuracy import mcnemar, rows_right
 from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult, is_interval
+from tinybench.support.basics.grouped_rows import check_same_groups
 from tinybench.support.comparisons.verdict import least_of
 
 
@@ -21,7 +22,11 @@ def is_detected(value: Any) -> bool:
 
 
 def same_rows(a: BenchmarkResult, b: BenchmarkResult) -> bool:
-    """Return whether both results record which rows were predicted correctly, for the same number of rows."""
+    """Return whether both results record which rows were predicted correctly, for the same number of rows.
+
+    Raise ValueError if they name different groups of rows.
+    """
+    check_same_groups([a.metadata, b.metadata])
     right = rows_right(a.metadata), rows_right(b.metadata)
     return right[0] is not None and right[1] is not None and len(right[0]) == len(right[1])
 
@@ -49,18 +54,21 @@ def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: Ben
     The keys of the result are ``metric``, ``model_a``, ``model_b``, ``unit``, ``ratio`` (a / b), ``difference`` (a − b,
     in ``unit``), ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, and ``verdict`` (about a, relative to b). The
     bounds of the intervals have keys such as ``ratio_lower`` and ``difference_upper``. They are None if the comparison
-    has no interval. Accuracies are compared row by row if both results record which rows are right (`same_rows`).
+    has no interval. Accuracies are compared row by row if both results record which rows are right (`same_rows`). If
+    they name groups of rows, the test is by groups.
     """
     row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
     row |= dict.fromkeys(f"{what}{end}" for what in ("ratio", "difference") for end in ("", "_lower", "_upper"))
     if untestable(a, b):
         return None
     if same_rows(a, b):
-        found = mcnemar(np.ones(a.metadata["total"], bool), rows_right(a.metadata), rows_right(b.metadata))
-        lower, upper = difference_interval(found.only_a, found.only_b, found.rows)
+        right, groups = (rows_right(a.metadata), rows_right(b.metadata)), a.metadata.get("group_of")
+        found = mcnemar(np.ones(a.metadata["total"], bool), *right, groups)
+        lower, upper = found.difference_ci
         verdict = "undecided" if found.p_value >= 0.05 else "higher" if found.difference > 0 else "lower"
+        test = "McNemar" if groups is None else "sign flips of groups"
         row |= {"difference": found.difference, "difference_lower": lower, "difference_upper": upper}
-        return row | {"p": found.p_value, "cohens_d": None, "paired": True, "test": "McNemar", "verdict": verdict}
+        return row | {"p": found.p_value, "cohens_d": None, "paired": True, "test": test, "verdict": verdict}
     same_input = a.metadata.get("input_shape") == b.metadata.get("input_shape")
     comparison = compare(a, b, names=names, allow=() if same_input else ("shape",))
     row |= {"ratio": comparison.ratio, "difference": comparison.difference}

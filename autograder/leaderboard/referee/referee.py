@@ -25,6 +25,7 @@ from autograder.leaderboard.referee.host_lock import Progress, locked_host
 from autograder.leaderboard.settings import EntryLimits, Olympics
 from autograder.sandbox import bubblewrap
 from autograder.sandbox.root import PROGRAM as PYTHON
+from tinybench.accuracy import effective_rows
 
 PROGRAM = Path(__file__).with_name("measure.py")
 PLACE = "/referee"
@@ -83,14 +84,18 @@ class Referee:
 
     def __init__(self, olympics: Olympics, baseline: bytes, seed: int | None, run: RunProgram = confined) -> None:
         self.olympics, self.baseline, self.run = olympics, baseline, run
-        self.public = digits.public_split(olympics.task.public_rows)
-        self.private = None if seed is None else digits.private_split(olympics.task.private_rows, seed)
+        public_rows, private_rows = olympics.task.public_rows, olympics.task.private_rows
+        self.public = digits.public_split(public_rows)
+        self.private = None if seed is None else digits.private_split(private_rows, seed)
+        self.originals = {"public": digits.public_originals(public_rows)}
+        if seed is not None:
+            self.originals["private"] = digits.private_originals(private_rows, seed)
 
     def measure(self, data: bytes, progress: Progress = lambda text: None) -> tuple[dict[str, Any], dict[str, Any]]:
         """Measure an entry that has passed `validate.check`. Return its scores, and all single measurements.
 
         The scores are latency and memory as ratios to the baseline with intervals, the size, and, for each split of the
-        digits, the number of correct answers and the number of digits.
+        digits, the number of correct answers, the number of digits, and how many independent digits these are worth.
         """
         progress("waiting for the machine")
         with locked_host(progress):
@@ -185,21 +190,25 @@ class Referee:
         """Time the entry and the baseline in one new process. Return the seconds that each takes in each round."""
         return self._ask("latency", data, self._fresh(), rounds=self.olympics.referee.rounds)
 
-    def _measure_accuracy(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
-        """Return the number of correct answers on each split, and the agreement between batches.
+    def _counted(self, split: str, right: np.ndarray) -> tuple[int, int, float]:
+        """Return the number of correct answers, of digits, and of independent digits that these copies are worth."""
+        return int(right.sum()), len(right), effective_rows(right, self.originals[split])
+
+    def _measure_accuracy(self, data: bytes) -> tuple[dict[str, tuple[int, int, float]], float]:
+        """Return the counts of each split (see `_counted`), and the agreement between batches.
 
         If an entry fails on the private split, the reason stays secret.
         """
         images, truth = self.public
         labels, agreement = self.answers(data, images)
-        counted = {"public": (int((labels == truth).sum()), len(truth))}
+        counted = {"public": self._counted("public", labels == truth)}
         if self.private:
             images, truth = self.private
             try:
                 labels, again = self.answers(data, images)
             except EntryRefused:
                 raise EntryRefused(PRIVATE) from None
-            counted["private"], agreement = (int((labels == truth).sum()), len(truth)), min(agreement, again)
+            counted["private"], agreement = self._counted("private", labels == truth), min(agreement, again)
         return counted, agreement
 
     def _fresh(self) -> np.ndarray:

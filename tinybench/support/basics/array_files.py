@@ -34,8 +34,19 @@ def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first `batch` rows, all rows, and the labels, like `load_data`. Without labels, raise ValueError."""
-    first, rows, labels = load_data(path, batch)
-    if labels is None:
+    """Return the first `batch` rows, all rows, and the labels, like `load_data`.
+
+    Raise ValueError if the file has no labels, or names groups of rows, because the caller does not use them.
+    """
+    rows, labels, groups = load_grouped(path)
+    if groups is not None:
+        raise ValueError(f"{path} names groups of rows, which only tinybench study uses; leave them out, or use it")
+    return load_data(path, batch)[0], rows, labels
+
+
+def load_grouped(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return all rows, the labels, and the group of each row or None. Without labels, raise ValueError."""
+    arrays = load_arrays(path)
+    if "y" not in arrays:
         raise ValueError(f"{path} has no labels; accuracy needs y: np.savez(file, X=rows, y=labels)")
-    return first, rows, labels
+    return arrays["X"], arrays["y"], arrays.get("groups")

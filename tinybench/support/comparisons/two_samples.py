@@ -33,10 +33,15 @@ def measurement_conditions(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
-    """Raise ValueError if two results state different values of a measurement condition.
+    """Raise ValueError if two results state different values of a measurement condition, or name groups of rows.
 
     `allow` names the `measurement_conditions` that may differ. If `allow` contains an unknown name, raise ValueError.
     """
+    if "groups" in a.metadata or "groups" in b.metadata:
+        raise ValueError(
+            "accuracies of grouped rows are compared by groups, which their values do not show; use "
+            "compare_models('accuracy') of a Benchmark, or mcnemar(y, pred_a, pred_b, groups)"
+        )
     first, second = measurement_conditions(a), measurement_conditions(b)
     if unknown := set(allow) - set(first):
         raise ValueError(f"allow names {sorted(unknown)}; there are {', '.join(first)}")

@@ -13,6 +13,7 @@ from tinybench.benchmark import system_info
 from tinybench.latency import as_input
 from tinybench.memory import memory_pressure, model_size
 from tinybench.pareto import Requirements
+from tinybench.support.basics.grouped_rows import numbered_groups
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.study.conversion import study_variants
@@ -42,6 +43,7 @@ def tradeoff_study(
     out: str | Path | None = None,
     seed: int = 0,
     progress: Callable[[str], Any] | None = None,
+    groups: Any = None,
 ) -> TradeoffStudy:
     """Compare the forms of a classifier: scikit-learn, NumPy, ONNX FP32 (at each level of optimisation), FP16, INT8.
 
@@ -77,6 +79,9 @@ def tradeoff_study(
         Random seed for the order of the variants and for the noise.
     progress
         Function that is called with a line of text at each step, and every 2 s within a step.
+    groups
+        The group of each row, if rows depend on each other, such as the original of each copy. The intervals of all
+        accuracies and losses are then by groups.
 
     Returns
     -------
@@ -100,6 +105,8 @@ def tradeoff_study(
 
     say = progress or (lambda text: None)
     X, y = _checked_rows(X, y)
+    if groups is not None:
+        groups = numbered_groups(groups, len(X))
     if rounds < 6 or not batch_sizes or min(batch_sizes) < 1:
         raise ValueError(
             f"rounds is {rounds} and batch_sizes {batch_sizes}; at least 6 rounds, and batches of 1 or more"
@@ -107,6 +114,7 @@ def tradeoff_study(
     if calibration is None:
         held = min(512, len(X) // 4)
         calibration, X, y = X[:held], X[held:], y[held:]
+        groups = None if groups is None else np.asarray(groups)[held:]
     system = system_info()
     study = TradeoffStudy([], [], [], [], [], [], system)
     study.cautions.extend(_machine_cautions(system))
@@ -120,8 +128,12 @@ def tradeoff_study(
         kept: dict[str, Any] = {}
         batch = 0
         try:
-            found, accuracies = study_accuracy(forms, X, y, np.asarray(model.classes_), noise, seed)
+            found, accuracies = study_accuracy(forms, X, y, np.asarray(model.classes_), noise, seed, groups)
             study.accuracies.update(accuracies)
+            if groups is not None:
+                effect = f"the design effect of {FP32} is {found[FP32]['design_effect']:.2g}"
+                count = accuracies[FP32].metadata["groups"]
+                study.notes.append(f"intervals of accuracies are by {count} groups of {len(y)} rows; {effect}")
             _fill_columns(columns, forms, found, np.resize(X, (max(batch_sizes), X.shape[1])), memory_repeats, say)
             for batch in batch_sizes:
                 say(f"batch {batch}: {number_of(rounds, 'round')} of {number_of(len(forms), 'variant')}")

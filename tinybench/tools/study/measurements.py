@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.accuracy import difference_interval, mcnemar, recall_per_class, wilson_interval
+from tinybench.accuracy import counted, mcnemar, recall_per_class
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import measure_latencies, round_orders
 from tinybench.memory import memory_stages
@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 
 
 def study_accuracy(
-    variants: Mapping[str, Variant], X: np.ndarray, y: np.ndarray, classes: np.ndarray, noise: float, seed: int
+    variants: Mapping[str, Variant],
+    X: np.ndarray,
+    y: np.ndarray,
+    classes: np.ndarray,
+    noise: float,
+    seed: int,
+    groups: Any = None,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, BenchmarkResult]]:
     """Return a dict of accuracy columns for each variant, and a `BenchmarkResult` with the accuracy of each variant.
 
     The columns include the recall by class, the accuracy under noise, and the differences from the answers of FP32. The
-    metadata of a `BenchmarkResult` record which rows the variant classified correctly.
+    metadata of a `BenchmarkResult` record which rows the variant classified correctly. With `groups`, the intervals are
+    by groups of rows.
     """
     rng = np.random.default_rng(seed)
     noisy = X + rng.normal(0, noise, X.shape).astype(np.float32) * X.std(axis=0)
@@ -39,21 +46,20 @@ def study_accuracy(
     labels = {name: classes[scores.argmax(axis=1)] for name, scores in outputs.items()}
     found, results = {}, {}
     for name, variant in variants.items():
-        hits = labels[name] == y
-        right = int(np.sum(hits))
-        pair = mcnemar(y, labels[FP32], labels[name])
+        notes = counted(labels[name] == y, groups=groups)
+        pair = mcnemar(y, labels[FP32], labels[name], groups)
         found[name] = {
-            "accuracy": right / len(y),
-            "accuracy_ci": list(wilson_interval(right, len(y))),
+            "accuracy": notes["accuracy"],
+            "accuracy_ci": notes["wilson_interval"],
+            "design_effect": notes.get("design_effect"),
             "recall_by_class": {str(c): r for c, r in recall_per_class(y, labels[name]).items()},
             "accuracy_with_noise": float(np.mean(classes[np.asarray(variant.call(noisy)).argmax(axis=1)] == y)),
             "loss": pair.difference,
-            "loss_ci": list(difference_interval(pair.only_a, pair.only_b, pair.rows)),
+            "loss_ci": list(pair.difference_ci),
             "label_agreement": float(np.mean(labels[name] == labels[FP32])),
             "largest_difference": float(np.abs(outputs[name] - outputs[FP32]).max()),
         }
-        notes = {"correct": right, "total": len(y), "right": np.packbits(hits).tobytes().hex(), **machine_notes()}
-        results[name] = BenchmarkResult("accuracy", [right / len(y)], notes)
+        results[name] = BenchmarkResult("accuracy", [notes["accuracy"]], {**notes, **machine_notes()})
     return found, results
 
 
