@@ -20,14 +20,14 @@ CORRELATION_TIMES = 2.0  # at this distance, the correlation of an AR(1) process
 
 
 def independent_spacing(series: Any, seed: int = 0) -> int:
-    """Return the least distance at which values of a series are nearly independent. It is 1 if all values are.
+    """Return the least distance at which values of a series are nearly independent, or 1 if neighbours are independent.
 
-    If values are independent, sums of w neighbouring values have w times the variance of a value. The ratio of the two,
-    the variance ratio, is above 1 where neighbours are alike. It is measured for windows of 2, 4, 8 … values, so that a
-    slow swing below much noise is seen as well as neighbours that are nearly equal. The largest ratio of shuffled
-    series says whether this one is dependent. The distance is twice the largest ratio, which estimates the correlation
-    time. Ranks take the place of values, so outliers and the distribution do not matter. See Lo and MacKinlay, Review
-    of Financial Studies 1 (1988), and for sums of windows Schmeiser, Operations Research 30 (1982).
+    If values are independent, a sum of w neighbouring values has w times the variance of one value. If neighbours are
+    alike, its variance is larger. The variance ratio, measured for windows of 2, 4, 8 … values, shows both nearly equal
+    neighbours and a slow swing under much noise. Shuffled copies of the series show which ratios arise by chance. The
+    largest ratio estimates the correlation time, and the returned distance is twice this time. Ranks replace the
+    values, so neither outliers nor the distribution matter. See Lo and MacKinlay, Review of Financial Studies 1 (1988),
+    and Schmeiser, Operations Research 30 (1982).
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def independent_spacing(series: Any, seed: int = 0) -> int:
     seed
         Seed of the shuffles.
 
-    Raises ValueError if the series is too short: if it has fewer than 200 values, or if fewer than 20 of them are
-    nearly independent. Dependence that reaches over more than a tenth of the series cannot be measured.
+    Raises ValueError if the series has fewer than 200 values, or if fewer than 20 of them are nearly independent.
+    Dependence over more than a tenth of the series cannot be measured. Shuffled values always look independent.
     """
     table = np.asarray(series, dtype=float)
     if len(table) < FEWEST_VALUES:

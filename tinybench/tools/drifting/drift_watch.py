@@ -1,7 +1,8 @@
 """Drift detection that compares every row with a reference and is valid at any time.
 
 The detectors bet on conformal p-values: each p-value is the relative rank of a new value among the reference and all
-earlier values. Without drift, the p-values are uniform and no bet is expected to win.
+earlier values. If the values are independent and there is no drift, the p-values are uniform, and no bet is expected to
+win.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ class Ranks:
         """Return the conformal p-values of n rows, given the bin of each value (n × features).
 
         Each value is ranked among itself and all earlier values of its feature, as in
-        `tinybench.production.conformal_p`. Values in the same bin are ties, whose order is random. If the values have
-        the same distribution as the reference, the p-values of each feature are uniform and independent.
+        `tinybench.production.conformal_p`. Values in the same bin are ties, whose order is random. If the rows are
+        independent and have the same distribution as the reference, the p-values of each feature are uniform and
+        independent.
         """
         n, features = bins.shape
         columns = np.arange(features)
@@ -100,8 +102,8 @@ class DriftWatch:
     the alarm for inputs is ever raised is at most `level`. The same holds for the alarm for predictions.
 
     This holds exactly if the rows that count are independent, and nearly if they are nearly independent. So not every
-    row counts: see `NewRows`. The dependence of the stream must show in the order of the reference's rows, or each row
-    must come with its user. Otherwise, alarms are false as often as rows depend on one another.
+    row counts (see `NewRows`). For that, either the order of the reference's rows must show how rows of the stream
+    depend on one another, or each row must come with its user. Otherwise, false alarms may be frequent.
 
     Parameters
     ----------
