@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tests.benchmarks import drift_alarms, drift_delay, drift_digits
+from tests.benchmarks import drift_alarms, drift_delay, drift_dependence, drift_digits
 from tests.benchmarks.harness import Benchmark
 
 PARTS = {
     "alarms": drift_alarms.PART,
     "thumb": drift_alarms.THUMB,
+    "dependence": drift_dependence.PART,
     "delay": drift_delay.PART,
     "digits": drift_digits.PART,
     "cost": drift_digits.COST,

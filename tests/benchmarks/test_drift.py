@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.benchmarks import drift_alarms, drift_delay, drift_digits
+from tests.benchmarks import drift_alarms, drift_delay, drift_dependence, drift_digits
 
 
 def test_too_many_false_alarms_miss_the_goal() -> None:
@@ -77,3 +77,27 @@ def test_slower_servers_and_slower_pictures_miss_the_goals() -> None:
     slow = drift_digits.goals([{**run, "shifted / plain": 1.06 * each} for each in ratios])
     assert list(slow.values()) == [True, True, False, True]
     assert drift_digits.shifted(np.arange(64.0)[None])[0, :8].tolist() == [0, 0, 0, 1, 2, 3, 4, 5]
+
+
+def test_dependent_streams_that_ring_and_shifts_that_are_found_late_miss_the_goals() -> None:
+    def record(what: str, way: str, first: list[int | None]) -> dict[str, Any]:
+        return {"kind": "AR(1), 0.8", "what": what, "way": way, "first": first}
+
+    found = [record("long", way, [0] * 190 + [7] * 9 + [None]) for way in drift_dependence.WAYS]
+    found += [record("delay", "spaced", [40, 80, None])]
+    assert list(drift_dependence.goals(found).values()) == [True] * 4
+    page = drift_dependence.page(found)
+    assert page[1].splitlines()[-1].count("4.5 % (2.4–8.3); 0.5% refused") == 4
+    assert page[3].splitlines()[-1].split(" | ")[-1] == "60 |"
+    found[0]["first"] = found[1]["first"] = [0] * 150 + [7] * 50
+    found[-1]["first"] = [0, 0, 50]
+    assert list(drift_dependence.goals(found).values()) == [False, True, True, False]
+
+
+@pytest.mark.parametrize("kind", drift_dependence.KINDS)
+def test_dependent_streams_do_not_change(kind: str) -> None:
+    rows, users = drift_dependence.KINDS[kind](40_000, np.random.default_rng(3))
+    before, after = np.split(rows, 2)
+    assert len(rows) == 40_000
+    assert np.abs(after.mean(axis=0) - before.mean(axis=0)) == pytest.approx(0, abs=0.5)
+    assert (users is not None) == kind.startswith("users")
