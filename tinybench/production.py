@@ -23,6 +23,7 @@ from tinybench.pareto import Requirements, check_units
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.basics.arguments import check_buckets, check_counts, check_least, check_numbers, check_share
 from tinybench.support.basics.dependence import is_dependent
+from tinybench.support.basics.spacing import SpacedChoice, independent_spacing
 from tinybench.support.metric_tests import is_detected
 
 
@@ -346,7 +347,7 @@ def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> flo
         ``coin.random()``, between 0 and 1, is the fraction of the ties that count as larger. The new value is one of
         the ties.
 
-    If the new value comes from the same source as the values seen, the result is uniformly distributed between 0 and 1.
+    If all values are independent and come from the same source, the result is uniformly distributed between 0 and 1.
     Raises ValueError for NaN.
     """
     if math.isnan(value):
@@ -357,24 +358,31 @@ def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> flo
 
 
 class DriftAlarm:
-    """A drift alarm, which starts with a capital of 1 and bets parts of it on each value.
+    """A drift alarm, which starts with a capital of 1 and bets parts of it on each value that counts.
 
-    If nothing has changed, the probability that the capital ever reaches 1/level is at most `level`.
+    If nothing has changed and the values that count are independent, the probability that the capital ever reaches
+    1/level is at most `level`.
 
     Attributes
     ----------
-    kept
-        Capital that has not been staked yet, 1 at first.
-    stakes
-        Capital at stake now, by bet.
+    spacing
+        The least distance between two values that count. By default, the reference decides, whose values are in the
+        order of their arrival. A spacing of 1 is right for independent values, such as one value for each user.
+    kept, stakes
+        Capital that has not been staked yet, 1 at first, and capital at stake now, by bet.
     """
 
     slopes = (-1.8, -0.9, 0.9, 1.8)
 
-    def __init__(self, reference: Sequence[float], level: float = 0.05, seed: int = 0) -> None:
+    def __init__(
+        self, reference: Sequence[float], level: float = 0.05, seed: int = 0, spacing: int | None = None
+    ) -> None:
         check_share(level=level)
         check_numbers(0, reference=reference)
-        self.seen, self.level, self.coin = sorted(map(float, reference)), level, random.Random(seed)
+        self.spacing = independent_spacing(reference) if spacing is None else spacing
+        self.level, self.coin = level, random.Random(seed)
+        self.choice = SpacedChoice(self.spacing, self.coin)
+        self.seen = sorted(float(value) for value in reference if self.choice.takes())
         self.kept, self.stakes, self.n = 1.0, [0.0] * len(self.slopes), 0
 
     @property
@@ -384,20 +392,21 @@ class DriftAlarm:
 
     def add(self, value: float) -> bool:
         """Process the next value, and return whether the alarm is on."""
-        p = conformal_p(self.seen, value, self.coin)
-        bisect.insort(self.seen, float(value))
-        self.n += 1
-        self.update([1 + slope * (p - 0.5) for slope in self.slopes])
+        if self.choice.takes():
+            p = conformal_p(self.seen, value, self.coin)
+            bisect.insort(self.seen, float(value))
+            self.n += 1
+            self.update([1 + slope * (p - 0.5) for slope in self.slopes])
         return self.evidence >= 1 / self.level
 
     def update(self, factors: Sequence[float]) -> None:
         """Stake some of the kept capital, then multiply each stake by its factor.
 
-        At the n-th value (n is ``self.n``), the fraction 1 / (n + 1) of ``self.kept`` is taken away, and divided
+        After the n-th value (n is ``self.n``), 1 / (1 + ln(n + 1)) is kept. The rest of what was kept before is divided
         equally among ``self.stakes``. So whenever a change begins, some of the capital was staked only recently.
         """
-        new = self.kept / (self.n + 1)
-        self.kept -= new
+        kept = 1 / (1 + math.log(self.n + 1))
+        new, self.kept = self.kept - kept, kept
         self.stakes = [
             (stake + new / len(factors)) * factor for stake, factor in zip(self.stakes, factors, strict=True)
         ]

@@ -330,17 +330,17 @@ def capital_is_staked(student: Any) -> None:
     """
     rng = draw()
     for _ in range(5):
-        alarm, kept, stakes = student.DriftAlarm([1.0, 2.0, 3.0]), Fraction(1), [Fraction(0)] * 4
+        alarm, kept, stakes = student.DriftAlarm([1.0, 2.0, 3.0], spacing=1), Fraction(1), [Fraction(0)] * 4
         for n in range(1, int(rng.integers(2, 9))):
             factors = (rng.integers(0, 9, 4) / 4).tolist()
             alarm.n = n
             alarm.update(factors)
-            new = kept / (n + 1)
+            new = kept - Fraction(1 / (1 + math.log(n + 1)))
             kept -= new
             stakes = [(stake + new / 4) * Fraction(factor) for stake, factor in zip(stakes, factors, strict=True)]
-        same(alarm.kept, float(kept), "kept", "the share 1 / (n + 1) of it is staked at the n-th value", abs=1e-12)
+        same(alarm.kept, float(kept), "kept", "after the n-th value 1 / (1 + ln(n + 1)) is kept", abs=1e-12)
         same(alarm.stakes, [float(stake) for stake in stakes], "stakes", "stake first, then multiply", abs=1e-12)
-    alarm = student.DriftAlarm(rng.normal(size=60).tolist())
+    alarm = student.DriftAlarm(rng.normal(size=60).tolist(), spacing=1)
     rang = each(student, alarm.add, rng.normal(2, 1, 30).tolist())
     expect(flag(rang[-1], "the alarm"), "after 30 values shifted by two standard deviations the alarm rings")
 

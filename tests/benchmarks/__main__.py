@@ -29,7 +29,7 @@ BENCHMARKS = {
     "precision": "4 minutes",
     "what_if": "12 minutes",
     "rollout": "40 minutes",
-    "drift": "25 minutes",
+    "drift": "40 minutes",
     "history": "a quarter of an hour",
     "ab": "a minute",
     "distillation": "minutes",

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks import drift_delay, drift_digits
+from tests.benchmarks import drift_delay, drift_dependence, drift_digits
 from tests.benchmarks.drift_delay import LEVEL
 from tests.benchmarks.formats import grouped, lines, pooled, share, table
 from tests.benchmarks.harness import Benchmark, Case, Part, Records, Trial
@@ -211,6 +211,7 @@ BENCHMARK = Benchmark(
     {
         "alarms": Part("False alarms", measured, page, goals, blocks, "processes"),
         "thumb": Part("The rule of thumb", thumb_measured, thumb_page, thumb_goals, thumb_blocks, "processes"),
+        "dependence": drift_dependence.PART,
         "delay": drift_delay.PART,
         "digits": drift_digits.PART,
         "cost": drift_digits.COST,

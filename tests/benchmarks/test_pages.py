@@ -19,6 +19,7 @@ from tests.benchmarks import (
     distillation,
     drift,
     drift_delay,
+    drift_dependence,
     drift_digits,
     gates,
     grading,
@@ -131,6 +132,30 @@ def test_drift_streams_change_where_they_should() -> None:
         before, after = np.split(drift_delay.stream_of(change, np.random.default_rng(1)), [n])
         moved = abs(after.mean() - before.mean()) + abs(after.std() - before.std())
         assert (moved > 0.1) == (change not in drift_delay.STILL)
+
+
+def test_drift_dependent_streams_that_ring_and_shifts_that_are_found_late_miss_the_goals() -> None:
+    def record(what: str, way: str, first: list[int | None]) -> dict[str, Any]:
+        return {"kind": "AR(1), 0.8", "what": what, "way": way, "first": first}
+
+    found = [record("long", way, [0] * 190 + [7] * 9 + [None]) for way in drift_dependence.WAYS]
+    found += [record("delay", "spaced", [40, 80, None])]
+    assert list(drift_dependence.goals(found).values()) == [True] * 4
+    page = drift_dependence.page(found)
+    assert page[1].splitlines()[-1].count("4.5 % (2.4–8.3); 0.5% refused") == 4
+    assert page[3].splitlines()[-1].split(" | ")[-1] == "60 |"
+    found[0]["first"] = found[1]["first"] = [0] * 150 + [7] * 50
+    found[-1]["first"] = [0, 0, 50]
+    assert list(drift_dependence.goals(found).values()) == [False, True, True, False]
+
+
+@pytest.mark.parametrize("kind", drift_dependence.KINDS)
+def test_drift_dependent_streams_do_not_change(kind: str) -> None:
+    rows, users = drift_dependence.KINDS[kind](40_000, np.random.default_rng(3))
+    before, after = np.split(rows, 2)
+    assert len(rows) == 40_000
+    assert np.abs(after.mean(axis=0) - before.mean(axis=0)) == pytest.approx(0, abs=0.5)
+    assert (users is not None) == kind.startswith("users")
 
 
 def test_drift_every_detector_of_river_and_of_ours_runs_on_what_it_is_for() -> None:

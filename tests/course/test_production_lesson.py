@@ -15,6 +15,7 @@ import pytest
 import tinybench
 from tinybench import production
 from tinybench.course.lessons import m16 as lesson
+from tinybench.course.lessons import m16_dependence as dependence
 from tinybench.course.lessons import m16_rollout as trial
 from tinybench.course.lessons import m16_rollout_figures as rollout_figures
 from tinybench.tools.rollout.plan import Checkpoint, Report
@@ -184,3 +185,30 @@ def test_the_caption_of_the_real_rollout_is_what_came_of_it(
     assert "our own reader" in drawn["caption"]
     assert "median latency" not in drawn["caption"]
     plt.close(drawn["figure"])
+
+
+def test_the_alarm_rings_on_dependent_streams_until_their_values_are_spaced() -> None:
+    every = dependence.alarms_unchanged(production.DriftAlarm, dependence.EVERY, streams=12)
+    cured = dependence.alarms_unchanged(production.DriftAlarm, dependence.USERS, *dependence.SPACED, streams=12)
+    (counted,) = every.values()
+    assert counted[dependence.KINDS[0]].share < 0.4
+    assert min(counted[kind].share for kind in dependence.KINDS[2:]) > 0.9
+    assert sum(each.rang for by_kind in cured.values() for each in by_kind.values()) <= 20  # 5 % of 204: 10
+    short, long = (cured[way] for way in dependence.SPACED)
+    assert short["AR(1), φ = 0.95"].refused == 12
+    assert long["AR(1), φ = 0.8"].refused == 0
+    late = dependence.delays(production.DriftAlarm, streams=3)
+    assert "100% refused" in dependence.table_of(cured, late)
+    assert dependence.table_of(every).count("\n") == len(dependence.KINDS)
+    figure = dependence.figure_of_dependence(every | cured)
+    plt.close(figure["figure"])
+    assert "12 streams of 1000 values of each kind" in figure["caption"]
+    assert len(figure["data"]["stream"]) == 7
+
+
+def test_streams_of_users_and_of_ar_have_the_deviation_they_say() -> None:
+    rng = np.random.default_rng(1)
+    for kind in dependence.KINDS:
+        values, users = dependence.stream_of(kind, 50_000, rng)
+        assert values.std() == pytest.approx(1, abs=0.1)
+        assert len(np.unique(users)) == pytest.approx(50_000 / dependence.VALUES.get(kind, 1), abs=2)

@@ -134,7 +134,7 @@ def scaled(values: Sequence[float]) -> dict[int, list[float]]:
 
 
 def alarm(values: Sequence[float], start: Sequence[float] = (), level: float = 0.05) -> float:
-    found = production.DriftAlarm(start, level)
+    found = production.DriftAlarm(start, level, spacing=1)
     for value in values:
         found.add(value)
     return found.evidence

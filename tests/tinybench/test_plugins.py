@@ -33,10 +33,10 @@ class FirstRow:
     """An alarm as soon as a first number is above 100."""
 
     def __init__(self, reference, level):
-        self.evidence, self.alarms = {"first": 1.0}, {"first": False}
+        self.evidence, self.alarms, self.features = {"first": 1.0}, {"first": False}, {}
 
-    def add(self, rows, outputs):
-        self.alarms["first"] |= bool((rows[:, 0] > 100).any())
+    def compare(self, batch):
+        self.alarms["first"] |= bool((batch.rows[:, 0] > 100).any())
         return self.alarms["first"]
 '''
 POINTS = """[tinybench.scenarios]

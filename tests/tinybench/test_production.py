@@ -49,6 +49,7 @@ from tinybench.production import (
     watched,
 )
 from tinybench.result import BenchmarkResult
+from tinybench.tools.drifting import Capital
 
 few = settings(max_examples=30, deadline=None)
 counts = st.lists(st.integers(0, 50), min_size=2, max_size=8)
@@ -243,27 +244,37 @@ def test_conformal_p_is_uniform(tied: bool) -> None:
 @few
 @given(st.lists(st.lists(st.floats(0, 2), min_size=4, max_size=4), max_size=8))
 def test_capital_is_what_a_mixture_of_beginnings_earns(rounds: list[list[float]]) -> None:
-    alarm = DriftAlarm([1.0])
+    alarm = DriftAlarm([1.0], spacing=1)
     for factors in rounds:
         alarm.n += 1
         alarm.update(factors)
-    # the share staked at round m is 1 / (m (m + 1)), a quarter for each bet, which earns all factors from then on
-    n = len(rounds)
+    # of the first capital, 1 / (1 + ln m) − 1 / (1 + ln(m + 1)) is staked at round m, a quarter for each bet
+    n, kept = len(rounds), [1 / (1 + math.log(m)) for m in range(1, len(rounds) + 2)]
     earned = sum(
-        math.prod(each[bet] for each in rounds[m:]) / 4 / ((m + 1) * (m + 2)) for m in range(n) for bet in range(4)
+        (kept[m] - kept[m + 1]) / 4 * math.prod(each[bet] for each in rounds[m:]) for m in range(n) for bet in range(4)
     )
-    assert alarm.kept == pytest.approx(1 / (n + 1))
-    assert alarm.evidence == pytest.approx(1 / (n + 1) + earned)
+    assert alarm.kept == pytest.approx(kept[-1])
+    assert alarm.evidence == pytest.approx(kept[-1] + earned)
+
+
+@few
+@given(st.lists(st.lists(st.floats(0.01, 2), min_size=4, max_size=4), min_size=1, max_size=40))
+def test_the_alarm_and_the_capital_of_the_server_have_one_schedule(rounds: list[list[float]]) -> None:
+    alarm, capital = DriftAlarm([1.0], spacing=1), Capital(1, 4)
+    for factors in rounds:
+        alarm.n += 1
+        alarm.update(factors)
+        assert capital.add(np.array([[factors]]))[0, 0] == pytest.approx(alarm.evidence)
 
 
 def test_alarms_without_a_change_are_rare_and_a_change_is_found() -> None:
     rng = np.random.default_rng(2)
     alarms = 0
     for seed in range(200):
-        alarm = DriftAlarm(rng.normal(size=50).tolist(), level=0.1, seed=seed)
+        alarm = DriftAlarm(rng.normal(size=50).tolist(), level=0.1, seed=seed, spacing=1)
         alarms += any(alarm.add(value) for value in rng.normal(size=150))
     assert alarms <= stats.binom.isf(1e-6, 200, 0.1)
-    alarm = DriftAlarm(rng.normal(size=200).tolist())
+    alarm = DriftAlarm(rng.normal(size=200).tolist(), spacing=1)
     assert not any(alarm.add(value) for value in rng.normal(size=100))
     assert any(alarm.add(value) for value in rng.normal(1.5, 1, 60))
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.benchmarks.drift_digits import gauges
 from tests.tinybench.servers import WIDTH, Served, double, served
+from tinybench.course.lessons.m16_dependence import autoregressive
 from tinybench.shell.cli import WRONG, main
 from tinybench.tools.drifting import Reference
 from tinybench.tools.serving.drift_monitor import BACKLOG, LABELS, Drift, Looker, reference_for
@@ -46,6 +47,61 @@ def test_drift_stands_on_the_metrics(server: Served) -> None:
     found = gauges(server, 160)
     assert found["tinybench_drift_alarminputs"] == found["tinybench_drift_alarmpredictions"] == 1
     assert found["tinybench_drift_skipped_total"] == 0
+
+
+def test_one_row_of_each_user_is_compared(server: Served) -> None:
+    """Each of 60 users sends the same row five times: with X-User 60 rows count, and without it all 300, and ring."""
+    rows = np.random.default_rng(2).normal(size=(60, WIDTH))
+    for number, row in enumerate(rows.tolist()):
+        for _ in range(5):
+            assert server.predict([row], X_User=f"user {number}")[0] == 200
+    found = gauges(server, 300)
+    assert (found["tinybench_drift_compared_total"], found["tinybench_drift_spacing"]) == (60, 1)
+    assert found["tinybench_drift_alarminputs"] == found["tinybench_drift_alarmpredictions"] == 0
+    assert server.predict([row], X_User="x" * 129) == (422, "X-User must be at most 128 printable ASCII characters")
+    for row in rows.tolist():
+        assert server.predict([row] * 5)[0] == 200
+    found = gauges(server, 600)
+    assert found["tinybench_drift_compared_total"] == 360
+    assert found["tinybench_drift_alarminputs"] == 1
+
+
+def test_the_server_spaces_rows_as_the_reference_demands_and_names_what_moved(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows = np.column_stack([autoregressive(0.5, 4000, rng) for _ in range(WIDTH)])
+    looker = Looker(Reference.of(rows[:2000], names=["a", "b", "c", "d"]))
+    spacing = looker.reference.spacing
+    rows[3000:, 2] += 2
+    for begin in range(2000, 4000, 100):
+        part = rows[begin : begin + 100]
+        found = looker.look(part, bodies([0] * len(part)))
+        assert not found.alarm["inputs"] or begin >= 3000
+    assert 2000 / (2 * spacing) < found.compared < 2000 / spacing
+    assert spacing > 1
+    assert found.alarm["inputs"]
+    assert next(iter(found.features)) == "c"
+    assert len(found.features) == 3
+
+
+def test_a_reference_that_depends_on_itself_too_much_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "slow.npz", X=autoregressive(0.99, 500, np.random.default_rng(4))[:, None] * np.ones(WIDTH))
+    model = str(double(tmp_path / "double.onnx"))
+    assert main(["serve", model, "--port", "0", "--reference", str(tmp_path / "slow.npz")]) == WRONG
+    assert (
+        "the rows cannot be a reference for drift: 500 values depend on one another so much" in capsys.readouterr().err
+    )
+
+
+def test_a_reference_that_names_users_compares_only_rows_of_users(tmp_path: Path) -> None:
+    np.savez(tmp_path / "users.npz", X=np.repeat(ROWS, 2, axis=0), users=np.repeat(np.arange(len(ROWS)), 2))
+    looker = Looker(Reference.load(tmp_path / "users.npz"))
+    assert looker.reference.rows == 400
+    assert looker.look(ROWS[:4], bodies([1] * 4)).compared == 0
+    found = looker.look(ROWS[:4], bodies([1] * 4), ["a", "a", None, "b"])
+    assert (found.rows, found.compared) == (8, 2)
+    assert found.psi["inputs"] > 0
 
 
 def test_refused_requests_are_not_watched(server: Served) -> None:

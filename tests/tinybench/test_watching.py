@@ -316,6 +316,24 @@ tinybench_drift_alarm{{what="inputs"}} {alarm}
 """
 
 
+@pytest.mark.parametrize(("compared", "waits"), [(5, True), (None, False)])
+def test_evidence_that_waits_for_a_row_is_watched(compared: int | None, waits: bool) -> None:
+    """Rows are read all the time. A detector that waits compares none of them; one that is stuck compares more."""
+    server = Server()
+    watched = Watched(server.readings(), OBJECTIVE, HOURLY, 1.0)
+    for at in range(6):
+        server.now += 1
+        server.answer(100)
+        counts = {"rows": 100 * at, "compared": at if compared is None else compared}
+        server.page = server.metrics.text().decode() + DRIFT.format(evidence=2.0, alarm=0)
+        server.page += "".join(
+            f"# TYPE tinybench_drift_{name} counter\ntinybench_drift_{name}_total {count}\n"
+            for name, count in counts.items()
+        )
+        look = watched.look(float(at))
+    assert any("does not move" in note for note in look.notes) != waits
+
+
 def test_drift_that_does_not_move_and_drift_that_alarms() -> None:
     server = Server()
     watched = Watched(server.readings(), OBJECTIVE, HOURLY, 1.0)

@@ -197,6 +197,36 @@ CASES: dict[str, tuple[list[dict[str, str]], str, set[str]]] = {
         "2h",
         {"DriftUnwatched"},
     ),
+    "evidence that waits for a row far enough from the last": (
+        [
+            *HEALTHY,
+            series("tinybench_drift_evidence", "1+0x120", what="inputs"),
+            series("tinybench_drift_rows_total", "0+600x120"),
+            series("tinybench_drift_compared_total", "5+0x120"),
+        ],
+        "2h",
+        set(),
+    ),
+    "evidence that never moves, though rows are compared": (
+        [
+            *HEALTHY,
+            series("tinybench_drift_evidence", "1+0x120", what="inputs"),
+            series("tinybench_drift_rows_total", "0+600x120"),
+            series("tinybench_drift_compared_total", "0+5x120"),
+        ],
+        "2h",
+        {"DriftUnwatched"},
+    ),
+    "evidence that never moves, as no rows are read": (
+        [
+            *HEALTHY,
+            series("tinybench_drift_evidence", "1+0x120", what="inputs"),
+            series("tinybench_drift_rows_total", "600+0x120"),
+            series("tinybench_drift_compared_total", "5+0x120"),
+        ],
+        "2h",
+        {"DriftUnwatched"},
+    ),
     "evidence that rests, as nobody asks": (
         [*server(120, per_minute=0), series("tinybench_drift_evidence", "1+0x120", what="inputs")],
         "2h",

@@ -119,17 +119,18 @@ VARIANTS = {
         found.append(statistic(shuffled[:m], shuffled[m:]))
     return np.mean(np.array(found) >= observed)''')],
     "answer_equal": [("a search", '''    return math.ceil(1 / (0.1 / 9 - 1 / 10_000))''', '''    return next(n for n in range(1, 1000) if 9 * (1 / n + 1 / 10_000) < 0.1)''')],
-    "alarm_update": [("NumPy", '''    new = self.kept / (self.n + 1)
-    self.kept -= new
+    "alarm_update": [("NumPy", '''    kept = 1 / (1 + math.log(self.n + 1))
+    new, self.kept = self.kept - kept, kept
     self.stakes = [
         (stake + new / len(factors)) * factor for stake, factor in zip(self.stakes, factors, strict=True)
-    ]''', '''    new, self.kept = self.kept / (1 + self.n), self.kept * self.n / (1 + self.n)
+    ]''', '''    before, self.kept = self.kept, 1 / (1 + np.log(1 + self.n))
+    new = before - self.kept
     self.stakes = ((np.array(self.stakes) + new / 4) * factors).tolist()'''),
-                     ("in place", '''    new = self.kept / (self.n + 1)
-    self.kept -= new
+                     ("in place", '''    kept = 1 / (1 + math.log(self.n + 1))
+    new, self.kept = self.kept - kept, kept
     self.stakes = [
         (stake + new / len(factors)) * factor for stake, factor in zip(self.stakes, factors, strict=True)
-    ]''', '''    each = self.kept / (self.n + 1) / len(self.stakes)
+    ]''', '''    each = (self.kept - 1 / (1 + math.log1p(self.n))) / len(self.stakes)
     for i, factor in enumerate(factors):
         self.kept -= each
         self.stakes[i] = factor * (self.stakes[i] + each)''')],

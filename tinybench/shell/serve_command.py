@@ -58,7 +58,7 @@ SERVING = [
         "--reference",
         type=FILE,
         metavar="FILE",
-        help="Rows on which the model was tested; /metrics then reports drift from them.",
+        help="Rows on which the model was tested, in order of arrival; /metrics then reports drift from them.",
     ),
     click.option("--detector", default="conformal", metavar="NAME", help="Name of the drift detector; ? lists all."),
     click.option(
@@ -73,8 +73,9 @@ SERVING = [
 def serve_model(model: str, threads: int, **how: Any) -> int:
     """Serve an .onnx model over HTTP.
 
-    POST /predict takes {"inputs": [row, …]} and returns {"outputs": [row, …]}. GET /health and GET /metrics are for
-    monitoring. After Ctrl-C or SIGTERM, the server finishes the requests that it has accepted, then stops.
+    POST /predict takes {"inputs": [row, …]} and returns {"outputs": [row, …]}. The header X-User may name the user of a
+    request: for drift, one row of each user counts. GET /health and GET /metrics are for monitoring. After Ctrl-C or
+    SIGTERM, the server finishes the requests that it has accepted, then stops.
     """
     if not model.endswith(".onnx"):
         raise ValueError(f"{model!r} is no .onnx file; serve takes nothing else")

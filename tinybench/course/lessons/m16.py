@@ -264,13 +264,13 @@ def alarms_on_equal(sizes: Sequence[int], trials: int = 400, permutations: int =
 
 
 def looking_again(
-    alarm: Callable[[np.ndarray], Any], ks: Callable[[Any, Any], float], streams: int = 300, length: int = 300,
+    alarm: Callable[..., Any], ks: Callable[[Any, Any], float], streams: int = 300, length: int = 300,
 ) -> dict[str, list[int]]:  # fmt: skip
     """Return, for each method and each stream without drift, the number of values until the first alarm, or 0 for none.
 
-    `alarm` creates a `DriftAlarm` from a reference of 100 values. One method runs a KS test once, at the end of the
-    stream. Another runs a KS test on all values so far after every 20th value. Both use the 5 % threshold of a single
-    test. The third method is the alarm.
+    `alarm` creates a `DriftAlarm` from a reference of 100 independent values. One method runs a KS test once, at the
+    end of the stream. Another runs a KS test on all values so far after every 20th value. Both use the 5 % threshold of
+    a single test. The third method is the alarm.
     """
     rng = np.random.default_rng(4)
     first: dict[str, list[int]] = {"one KS test at the end": [], "a KS test every 20 values": [], "DriftAlarm": []}
@@ -280,7 +280,7 @@ def looking_again(
         above = [n for n in looks if ks(reference, stream[:n]) > 1.358 * np.sqrt((100 + n) / (100 * n))]
         first["one KS test at the end"].append(length if length in above else 0)
         first["a KS test every 20 values"].append(above[0] if above else 0)
-        betting = alarm(reference)
+        betting = alarm(reference, spacing=1)
         rang = [i for i, value in enumerate(stream, 1) if betting.add(value)]
         first["DriftAlarm"].append(rang[0] if rang else 0)
     return first

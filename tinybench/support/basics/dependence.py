@@ -10,7 +10,7 @@ import numpy as np
 FEW = 30  # with fewer values, the test often misses autocorrelation that invalidates an interval
 
 
-def _centred_ranks(values: Sequence[float]) -> np.ndarray:
+def centred_ranks(values: Sequence[float]) -> np.ndarray:
     """Return the ranks of the values, shifted to mean 0. Equal values share their mean rank."""
     _, inverse, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
     ranks: np.ndarray = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
@@ -20,7 +20,7 @@ def _centred_ranks(values: Sequence[float]) -> np.ndarray:
 
 def _autocorrelations(values: Sequence[float]) -> np.ndarray:
     """Return the autocorrelations of the ranks at lags 0, 1, 2 … If all values are equal, return 1, 0, 0 and so on."""
-    ranks, n = _centred_ranks(values), len(values)
+    ranks, n = centred_ranks(values), len(values)
     if not np.any(ranks):
         ranks[0] = 1.0  # if all values are equal, the result is 1 at lag 0 and 0 at all other lags
     spectrum = np.abs(np.fft.rfft(ranks, 2 * n)) ** 2

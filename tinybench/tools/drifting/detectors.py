@@ -5,13 +5,12 @@ Other packages add detectors through the entry-point group ``tinybench.detectors
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol
-
-import numpy as np
 
 from tinybench.support.basics.plugins import find_entry
 from tinybench.tools.drifting.drift_watch import DriftWatch
+from tinybench.tools.drifting.new_rows import Batch
 from tinybench.tools.drifting.reference import Reference
 
 __all__ = ["DETECTORS", "Detector", "make_detector"]
@@ -28,18 +27,22 @@ class Detector(Protocol):
     def evidence(self) -> Mapping[str, float]:
         """The evidence of drift by name of the test. It is an e-value, so the alarm is raised at 1 / level.
 
-        The value should change with every row. If it stays the same, `tinybench watch` reports that the detector has
-        stopped.
+        The value should change with every row that counts. If it stays the same, `tinybench watch` reports that the
+        detector has stopped.
         """
 
     @property
     def alarms(self) -> Mapping[str, bool]:
         """Whether drift was ever detected, by name of the test. An alarm that is on stays on."""
 
-    def add(self, rows: np.ndarray, outputs: Sequence[str], /) -> bool:
-        """Process rows of shape (n, features) and the label that the model predicted for each row.
+    @property
+    def features(self) -> Mapping[str, float]:
+        """The features that moved most, and the evidence of each. Empty if the detector does not tell them apart."""
 
-        Return True if any alarm is on.
+    def compare(self, batch: Batch, /) -> bool:
+        """Compare rows that count with the reference. Return True if any alarm is on.
+
+        The server chooses these rows, so they are nearly independent.
         """
 
 

@@ -1,7 +1,8 @@
 """Drift detection that compares every row with a reference and is valid at any time.
 
 The detectors bet on conformal p-values: each p-value is the relative rank of a new value among the reference and all
-earlier values. Without drift, the p-values are uniform and no bet is expected to win.
+earlier values. If the values are independent and there is no drift, the p-values are uniform, and no bet is expected to
+win.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tinybench.tools.drifting.capital import BLOCK, Capital
-from tinybench.tools.drifting.reference import Feature, Reference, labels_of
+from tinybench.tools.drifting.new_rows import Batch, NewRows
+from tinybench.tools.drifting.reference import Feature, Reference
 
 
 def bets(p: np.ndarray) -> np.ndarray:
@@ -31,6 +33,7 @@ def bets(p: np.ndarray) -> np.ndarray:
 
 
 BETS = bets(np.zeros(1)).shape[1]
+SHOWN = 3  # number of features that are named
 
 
 class Ranks:
@@ -45,8 +48,9 @@ class Ranks:
         """Return the conformal p-values of n rows, given the bin of each value (n × features).
 
         Each value is ranked among itself and all earlier values of its feature, as in
-        `tinybench.production.conformal_p`. Values in the same bin are ties, whose order is random. If the values have
-        the same distribution as the reference, the p-values of each feature are uniform and independent.
+        `tinybench.production.conformal_p`. Values in the same bin are ties, whose order is random. If the rows are
+        independent and have the same distribution as the reference, the p-values of each feature are uniform and
+        independent.
         """
         n, features = bins.shape
         columns = np.arange(features)
@@ -81,23 +85,34 @@ class Stream:
         """Whether the evidence has ever reached 1 / level."""
         return self.first is not None
 
-    def add(self, bins: np.ndarray) -> bool:
-        """Process the bins of n rows (n × columns). Return True if the alarm is on."""
+    def add(self, bins: np.ndarray, numbers: np.ndarray) -> bool:
+        """Process the bins of the rows with these numbers (n × columns). Return True if the alarm is on."""
         for begin in range(0, len(bins), BLOCK):
-            before = self.capital.n
             path = self.capital.add(bets(self.ranks.p_values(bins[begin : begin + BLOCK]))).mean(axis=1)
             over = np.flatnonzero(path >= 1 / self.level)
             if self.first is None and len(over):
-                self.first = before + int(over[0]) + 1
+                self.first = int(numbers[begin + over[0]])
         return self.alarm
 
 
 class DriftWatch:
     """A drift detector for a model's inputs and, if the reference has predicted labels, for its predictions.
 
-    The alarms can be read after any number of rows. If the rows come from the same distribution as the reference, in
-    any order, the probability that the alarm for inputs is ever raised is at most `level`. The same holds for the alarm
-    for predictions.
+    The alarms can be read after any number of rows. If nothing has changed since the reference, the probability that
+    the alarm for inputs is ever raised is at most `level`. The same holds for the alarm for predictions.
+
+    This holds exactly if the rows that count are independent, and nearly if they are nearly independent. So not every
+    row counts (see `NewRows`). For that, either the order of the reference's rows must show how rows of the stream
+    depend on one another, or each row must come with its user. Otherwise, false alarms may be frequent.
+
+    Parameters
+    ----------
+    reference
+        The reference, created from rows in the order of their arrival.
+    level
+        The allowed probability of a false alarm.
+    seed
+        Seed of the order of ties and of the choice of rows.
 
     Attributes
     ----------
@@ -108,17 +123,21 @@ class DriftWatch:
     def __init__(self, reference: Reference, level: float = 0.05, seed: int = 0) -> None:
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it lies between 0 and 1")
-        self.reference, rng = reference, np.random.default_rng(seed)
-        self.features: Sequence[Feature] = reference.inputs
-        self.streams = {"inputs": Stream([feature.counts for feature in self.features], level, rng)}
+        self.new_rows, rng = NewRows(reference, seed), np.random.default_rng(seed)
+        self.inputs: Sequence[Feature] = reference.inputs
+        self.streams = {"inputs": Stream([feature.counts for feature in self.inputs], level, rng)}
         if reference.labels:
             self.streams["predictions"] = Stream([np.array(list(reference.labels.values()))], level, rng)
 
-    def add(self, rows: Any, outputs: Any = None) -> bool:
-        """Add rows and, if given, the model's outputs for them. Return True if any alarm is on."""
-        self.streams["inputs"].add(self.reference.bins(rows))
-        if outputs is not None and "predictions" in self.streams:
-            self.streams["predictions"].add(self.reference.places(labels_of(outputs)))
+    def add(self, rows: Any, outputs: Any = None, users: Sequence[str | None] | None = None) -> bool:
+        """Add rows and, if given, the model's outputs and the user for each. Return True if any alarm is on."""
+        return self.compare(self.new_rows.batch(rows, outputs, users))
+
+    def compare(self, batch: Batch) -> bool:
+        """Compare rows that count with the reference. Return True if any alarm is on."""
+        self.streams["inputs"].add(batch.bins, batch.numbers)
+        if "predictions" in self.streams:
+            self.streams["predictions"].add(batch.places, batch.numbers)
         return self.alarm
 
     @property
@@ -136,7 +155,8 @@ class DriftWatch:
         """Whether the alarm of each stream is on."""
         return {name: stream.alarm for name, stream in self.streams.items()}
 
-    def worst(self, most: int = 3) -> list[tuple[str, float]]:
-        """Return the `most` features with the strongest evidence of drift, and the e-value of each."""
+    @property
+    def features(self) -> dict[str, float]:
+        """The names of the features with the strongest evidence of drift, the strongest first, and the e-values."""
         evidence = self.streams["inputs"].capital.evidence
-        return [(self.features[i].name, float(evidence[i])) for i in np.argsort(evidence)[::-1][:most]]
+        return {self.inputs[i].name: float(evidence[i]) for i in np.argsort(evidence)[::-1][:SHOWN]}

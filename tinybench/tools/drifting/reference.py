@@ -6,6 +6,7 @@ The counts take little space and contain no individual rows. The drift tests nee
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ import numpy as np
 
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.spacing import SpacedChoice, independent_spacing
 
 FINEST = 100  # largest number of intervals between the edges of a feature
 COARSE = 10  # approximate number of groups of bins, for the drift measures PSI and χ²
-FEWEST_ROWS = 20
+MOST_TO_CHOOSE = 2000  # largest number of rows from which the bins are chosen
 OTHER = "other"  # stands for labels that do not occur in the rows from which the bins are chosen
 
 
@@ -94,6 +96,9 @@ def _feature(name: str, choose: np.ndarray, count: np.ndarray) -> Feature:
 class Reference:
     """A reference for drift tests: the input features and, if known, the labels that the model predicted.
 
+    Rows of a stream often depend on one another: a user sends similar rows, and a busy hour lasts. So only rows that
+    are nearly independent are counted, and a drift test has to choose the new rows in the same way (`NewRows`).
+
     Attributes
     ----------
     inputs
@@ -101,49 +106,59 @@ class Reference:
     labels
         The number of times that the model predicted each label. Labels that do not occur in the rows from which the
         bins are chosen are counted together as ``"other"``. Empty if no labels are known.
+    spacing
+        The least distance between two counted rows. It is 1 if the rows do not depend on one another.
+    one_for_each_user
+        Whether only the first row of each user was counted.
     """
 
     inputs: tuple[Feature, ...]
     labels: Mapping[str, int]
+    spacing: int = 1
+    one_for_each_user: bool = False
 
     __repr__ = short_repr
 
     @classmethod
-    def of(cls, rows: Any, outputs: Any = None, names: Sequence[str] | None = None, seed: int = 0) -> Reference:
+    def of(
+        cls, rows: Any, outputs: Any = None, names: Sequence[str] | None = None, seed: int = 0, users: Any = None
+    ) -> Reference:
         """Create a reference from rows that were not used to train the model.
 
         Parameters
         ----------
         rows
-            An array of n × features with n ≥ 20. The bins are chosen from a random fifth of the rows, at most 2,000
-            rows. The other rows are counted. `seed` determines the random fifth.
+            An array of n × features in the order of arrival, with n ≥ 200. Rows that were shuffled do not show how rows
+            of the stream depend on one another. The bins are chosen from the first fifth of the rows, and nearly
+            independent rows of the rest are counted.
         outputs
             The model's outputs for the rows: n labels, or n × classes scores.
         names
             The names of the features.
+        seed
+            Seed of the random choice of the counted rows.
+        users
+            The user of each row. Only the first row of each user is used.
+
+        Raises ValueError if the rows are too few to see their dependence, or if too few of them are independent.
         """
         table = as_table(rows)
-        if len(table) < FEWEST_ROWS:
-            raise ValueError(
-                f"a reference of {number_of(len(table), 'row')} says too little; give at "
-                f"least {FEWEST_ROWS}, better 10,000"
-            )
         names = names if names is not None else [f"x{i}" for i in range(table.shape[1])]
         if len(names) != table.shape[1]:
             raise ValueError(f"{number_of(len(names), 'name')} for {number_of(table.shape[1], 'feature')}")
-        order = np.random.default_rng(seed).permutation(len(table))
-        choose, count = np.split(order, [min(2000, len(table) // 5)])
+        labels = np.array([] if outputs is None else labels_of(outputs))
+        for what, values in (("output", outputs), ("user", users)):
+            if values is not None and len(values) != len(table):
+                raise ValueError(f"{number_of(len(values), what)} for {number_of(len(table), 'row')}")
+        if users is not None:
+            first = np.sort(np.unique(np.asarray(users), return_index=True)[1])
+            table, labels = table[first], labels[first] if len(labels) else labels
+        spacing = _spacing(table, labels)
+        fifth, choice = len(table) // 5, SpacedChoice(spacing, random.Random(seed))
+        choose = np.linspace(0, fifth - 1, min(MOST_TO_CHOOSE, fifth)).astype(int)
+        count = np.array([row for row in range(fifth, len(table)) if choice.takes()])
         inputs = tuple(_feature(n, table[choose, i], table[count, i]) for i, n in enumerate(names))
-        if outputs is None:
-            return cls(inputs, {})
-        if len(outputs) != len(table):
-            raise ValueError(f"{number_of(len(outputs), 'output')} for {number_of(len(table), 'row')}")
-        answered = np.array(labels_of(outputs))
-        counts = Counter(answered[count].tolist())
-        labels = {label: counts[label] for label in np.unique(answered[choose]).tolist() if label != OTHER}
-        if not labels:  # the outputs are real numbers, not labels
-            return cls(inputs, {})
-        return cls(inputs, {**labels, OTHER: len(count) - sum(labels.values())})
+        return cls(inputs, _label_counts(labels, choose, count), spacing, users is not None)
 
     @property
     def rows(self) -> int:
@@ -178,14 +193,17 @@ class Reference:
 
     @classmethod
     def load(cls, path: str | Path) -> Reference:
-        """Read a reference from a .json file, or create one from an .npz file with ``X`` and optionally ``outputs``."""
+        """Read a reference from a .json file, or create one from an .npz file.
+
+        The .npz file holds the rows ``X`` and, optionally, ``outputs`` and ``users``.
+        """
         from tinybench.support.basics.array_files import load_arrays
 
         path = Path(path)
+        if path.suffix == ".npz":
+            arrays = load_arrays(path)
+            return cls.of(arrays["X"], arrays.get("outputs"), users=arrays.get("users"))
         try:
-            if path.suffix == ".npz":
-                arrays = load_arrays(path)
-                return cls.of(arrays["X"], arrays.get("outputs"))
             said = json.loads(path.read_text(encoding="utf-8"))
             inputs = tuple(
                 Feature(str(each["name"]), np.array(list(map(float, each["edges"]))), *_integers(each))
@@ -194,7 +212,7 @@ class Reference:
             labels = {str(label): int(count) for label, count in said["labels"].items()}
             if not inputs or any({len(f.counts), len(f.groups)} != {2 * len(f.edges) + 2} for f in inputs):
                 raise ValueError("counts and edges do not belong together")
-            return cls(inputs, labels)
+            return cls(inputs, labels, int(said["spacing"]), bool(said["one_for_each_user"]))
         except FileNotFoundError:
             raise FileNotFoundError(f"{path}: no such file") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
@@ -211,8 +229,28 @@ class Reference:
             }
             for feature in self.inputs
         ]
-        text = json.dumps({"inputs": inputs, "labels": dict(self.labels)}, allow_nan=False, ensure_ascii=False)
+        found: dict[str, Any] = {"inputs": inputs, "labels": dict(self.labels), "spacing": self.spacing}
+        found["one_for_each_user"] = self.one_for_each_user
+        text = json.dumps(found, allow_nan=False, ensure_ascii=False)
         Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def _spacing(table: np.ndarray, labels: np.ndarray) -> int:
+    """Return the distance at which rows, and their labels if there are any, are nearly independent."""
+    codes = np.unique(labels, return_inverse=True)[1].reshape(-1, 1)
+    try:
+        return independent_spacing(np.hstack([table, codes]) if len(labels) else table)
+    except ValueError as error:
+        raise ValueError(f"the rows cannot be a reference for drift: {error}") from None
+
+
+def _label_counts(labels: np.ndarray, choose: np.ndarray, count: np.ndarray) -> dict[str, int]:
+    """Return how often each label of the rows `choose` occurs in the rows `count`. Real numbers give no labels."""
+    if not len(labels):
+        return {}
+    counts = Counter(labels[count].tolist())
+    known = {label: counts[label] for label in np.unique(labels[choose]).tolist() if label != OTHER}
+    return {**known, OTHER: len(count) - sum(known.values())} if known else {}
 
 
 def _integers(each: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.support.basics.numbers import number_of
-from tinybench.tools.drifting import Reference
+from tinybench.tools.drifting import NewRows, Reference
 from tinybench.tools.drifting.detectors import DETECTORS, make_detector
 from tinybench.tools.drifting.reference import labels_of
 from tinybench.tools.serving.model_worker import Facts, end_with
@@ -26,7 +26,7 @@ from tinybench.tools.serving.worker_pool import Job, Pool
 
 DETECTOR = next(iter(DETECTORS))
 LEVEL = 0.01  # probability of a false alarm in a run of the server, for inputs and for predictions each
-WINDOW = 1000  # number of recent rows whose distance from the reference is given by the PSI (see Found)
+WINDOW = 1000  # number of recent compared rows whose distance from the reference is given by the PSI (see Found)
 BACKLOG = 10_000  # rows that may wait; beyond that, the oldest rows are only counted, not compared
 AT_ONCE = 64 * 4096  # maximum rows × features in one analysis, which takes about 0.1 s in the separate process
 LABELS = 100  # number of labels that /metrics lists by name; all others count as "other"
@@ -36,15 +36,19 @@ LABELS = 100  # number of labels that /metrics lists by name; all others count a
 class Found:
     """The drift results so far.
 
-    `labels` counts the answers by label, and `rows` is the number of compared rows. `evidence`, `psi` (the population
-    stability index) and `alarm` each have one entry for ``"inputs"`` and one for ``"predictions"``.
+    `labels` counts the answers by label, `rows` is the number of rows read, and `compared` the number of those that
+    were compared with the reference, because they are nearly independent. `evidence`, `psi` (the population stability
+    index) and `alarm` each have one entry for ``"inputs"`` and one for ``"predictions"``. `features` holds the evidence
+    of the features that moved most.
     """
 
     labels: dict[str, int] = field(default_factory=dict)
     rows: int = 0
+    compared: int = 0
     evidence: dict[str, float] = field(default_factory=dict)
     psi: dict[str, float] = field(default_factory=dict)
     alarm: dict[str, bool] = field(default_factory=dict)
+    features: dict[str, float] = field(default_factory=dict)
 
 
 class Looker:
@@ -52,11 +56,11 @@ class Looker:
 
     def __init__(self, reference: Reference, detector: str = DETECTOR) -> None:
         self.reference, self.detector, self.found = reference, make_detector(detector, reference, LEVEL), Found()
-        watched = ["inputs", "predictions"] if reference.labels else ["inputs"]
+        self.new_rows, watched = NewRows(reference), ["inputs", "predictions"] if reference.labels else ["inputs"]
         self.recent = {what: deque[np.ndarray](maxlen=WINDOW) for what in watched}
 
-    def look(self, rows: np.ndarray | None, bodies: list[bytes]) -> Found:
-        """Add rows and the bodies of their answers to the analysis, and return the results so far.
+    def look(self, rows: np.ndarray | None, bodies: list[bytes], users: Sequence[str | None] = ()) -> Found:
+        """Add rows, the bodies of their answers and the user of each row to the analysis. Return the results so far.
 
         Answers without rows, such as all answers if `rows` is None, are only counted by label.
         """
@@ -67,13 +71,16 @@ class Looker:
             found.labels[name] = found.labels.get(name, 0) + 1
         if rows is None:
             return found
-        found.rows += len(rows)
-        self.detector.add(rows, labels[: len(rows)])
+        batch = self.new_rows.batch(rows, labels[: len(rows)], users or None)
+        found.rows, found.compared = found.rows + len(rows), found.compared + len(batch.rows)
+        self.detector.compare(batch)
         found.alarm, found.evidence = dict(self.detector.alarms), dict(self.detector.evidence)
-        bins = {"inputs": self.reference.bins(rows), "predictions": self.reference.places(labels[: len(rows)])}
+        found.features = dict(self.detector.features)
+        bins = {"inputs": batch.bins, "predictions": batch.places}
         for what, recent in self.recent.items():
             recent.extend(bins[what])
-            found.psi[what] = self._psi(what)
+            if recent:
+                found.psi[what] = self._psi(what)
         return found
 
     def _psi(self, what: str) -> float:
@@ -112,8 +119,8 @@ def _begin(reference: Reference, detector: str, parent: int) -> None:
     _looker = Looker(reference, detector)
 
 
-def _look(rows: np.ndarray | None, bodies: list[bytes]) -> Found:
-    return _looker.look(rows, bodies)
+def _look(rows: np.ndarray | None, bodies: list[bytes], users: list[str | None]) -> Found:
+    return _looker.look(rows, bodies, users)
 
 
 class Drift:
@@ -124,19 +131,19 @@ class Drift:
     """
 
     def __init__(self, reference: Reference, detector: str = DETECTOR) -> None:
-        self.features, self.found, self.skipped = len(reference.inputs), Found(), 0
-        self.noted: deque[tuple[np.ndarray, bytes]] = deque()
+        self.reference, self.found, self.skipped = reference, Found(), 0
+        self.noted: deque[tuple[np.ndarray, bytes, str | None]] = deque()
         self.waiting = 0
         self.looking: Future[Found] | None = None
         spawn = multiprocessing.get_context("spawn")  # a fork would lose the threads of this process
         start = (reference, detector, os.getpid())
         self.process: ProcessPoolExecutor | None = ProcessPoolExecutor(1, spawn, initializer=_begin, initargs=start)
 
-    def note(self, rows: np.ndarray, body: bytes) -> None:
-        """Record a request's rows and the body of its answer for the next analysis."""
+    def note(self, rows: np.ndarray, body: bytes, user: str | None = None) -> None:
+        """Record a request's rows, the body of its answer and, if known, its user for the next analysis."""
         if self.process is None:
             return
-        self.noted.append((rows, body))
+        self.noted.append((rows, body, user))
         self.waiting += len(rows)
 
     def tick(self) -> None:
@@ -153,20 +160,22 @@ class Drift:
             print(f"tinybench: drift is not watched any more: {error}", file=sys.stderr)
             self.close()
 
-    def _batch(self) -> tuple[np.ndarray | None, list[bytes]]:
-        most, rows, bodies = max(1, AT_ONCE // self.features), list[np.ndarray](), list[bytes]()
+    def _batch(self) -> tuple[np.ndarray | None, list[bytes], list[str | None]]:
+        most, rows = max(1, AT_ONCE // len(self.reference.inputs)), list[np.ndarray]()
+        bodies, users = list[bytes](), list[str | None]()
         if self.waiting > BACKLOG:  # skips rows by arrival, so the choice does not depend on their content
             while self.waiting > BACKLOG // 2:
-                asked, body = self.noted.popleft()
+                asked, body, _ = self.noted.popleft()
                 self.waiting, self.skipped = self.waiting - len(asked), self.skipped + len(asked)
                 bodies.append(body)
-            return None, bodies
+            return None, bodies, users
         while self.noted and most > 0:
-            asked, body = self.noted.popleft()
+            asked, body, user = self.noted.popleft()
             self.waiting, most = self.waiting - len(asked), most - len(asked)
             rows.append(asked.reshape(len(asked), -1))
             bodies.append(body)
-        return np.concatenate(rows), bodies
+            users += [user] * len(asked)
+        return np.concatenate(rows), bodies, users
 
     def close(self) -> None:
         """End the separate process and discard the recorded requests."""
@@ -189,15 +198,27 @@ class Drift:
         yield predictions
         for name, about, values in (
             ("evidence", "E value of a change against the reference; 1 / level is an alarm", found.evidence),
-            ("psi", f"Largest PSI of the last {WINDOW} rows; says little without its threshold", found.psi),
+            ("psi", f"Largest PSI of the last {WINDOW} compared rows; says little without its threshold", found.psi),
             ("alarm", f"1 once the evidence has reached {1 / LEVEL:g}", found.alarm),
         ):
             family = GaugeMetricFamily(f"tinybench_drift_{name}", about, labels=["what"])
             for what, value in values.items():
                 family.add_metric([what], float(value))
             yield family
-        yield CounterMetricFamily("tinybench_drift_rows", "Rows compared with the reference", found.rows)
-        yield CounterMetricFamily("tinybench_drift_skipped", "Rows that came too fast to be compared", self.skipped)
+        moved = GaugeMetricFamily(
+            "tinybench_drift_feature", "E value of the features that moved most", labels=["feature"]
+        )
+        for name, evidence in found.features.items():
+            moved.add_metric([name], float(evidence))
+        yield moved
+        yield CounterMetricFamily("tinybench_drift_rows", "Rows read to look for drift", found.rows)
+        yield CounterMetricFamily(
+            "tinybench_drift_compared", "Rows compared with the reference: nearly independent ones", found.compared
+        )
+        yield GaugeMetricFamily(
+            "tinybench_drift_spacing", "Least distance between two compared rows", float(self.reference.spacing)
+        )
+        yield CounterMetricFamily("tinybench_drift_skipped", "Rows that came too fast to be read", self.skipped)
         yield GaugeMetricFamily(
             "tinybench_drift_watching", "Whether somebody looks at drift: 1, or 0", float(self.process is not None)
         )
@@ -217,7 +238,7 @@ async def reference_for(path: Path, pool: Pool, facts: Facts) -> Reference:
         outputs = arrays.get("outputs")
         if outputs is None:
             outputs = np.array(await _answers(path, arrays["X"].astype(facts.dtype), pool))
-        reference = Reference.of(arrays["X"], outputs)
+        reference = Reference.of(arrays["X"], outputs, users=arrays.get("users"))
     row = [size for size in facts.row if size is not None]
     if len(row) == len(facts.row) and int(np.prod(row)) != len(reference.inputs):
         raise ValueError(

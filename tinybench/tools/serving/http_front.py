@@ -46,7 +46,8 @@ class Front:
         self.model_name, self.timeout, self.max_body = name, timeout, max_body
         self.jobs: set[Job] = set()
         self.open, self.draining, self.numbers = 0, False, count(1)
-        self.note: Callable[[Any, bytes], None] | None = None  # receives the rows and answer of successful requests
+        # receives the rows, the answer and the user of successful requests
+        self.note: Callable[[Any, bytes, str | None], None] | None = None
         gauges = {
             "queue_length: Requests that wait for a worker": self.queue_length,
             "requests_open: Requests to /predict without an answer yet": lambda: self.open,
@@ -97,12 +98,13 @@ class Front:
             connection.task = asyncio.current_task()  # this task is cancelled if the client disconnects
             connection.transport.written = 0.0
         self.open += 1
-        name, code, body = "", LEFT, b""
+        name, user, code, body = "", "", LEFT, b""
         more: list[tuple[bytes, bytes]] = []
         try:
             try:
                 headers = dict(scope["headers"])
-                name = self._name(headers)
+                name = _text(headers, "X-Request-Id")
+                user = _text(headers, "X-User") if self.note is not None else ""
                 if name:
                     more.append((b"x-request-id", name.encode()))
                 code, body = await self._answer(headers, receive, job)
@@ -123,24 +125,18 @@ class Front:
             if connection is not None:
                 connection.task, finished = None, connection.transport.written
             self.open -= 1
-            self._record(job, name, code, body, received, finished or time.perf_counter())
+            self._record(job, name, code, received, finished or time.perf_counter())
+            if code == 200 and self.note is not None:
+                self.note(job.rows, body, user or None)
 
-    def _record(self, job: Job, name: str, code: int, body: bytes, received: float, finished: float) -> None:
-        """Count a finished request and add it to the trace. If it succeeded, pass its rows and answer to `note`."""
+    def _record(self, job: Job, name: str, code: int, received: float, finished: float) -> None:
+        """Count a finished request and add it to the trace."""
         self.metrics.codes[code] += 1
         if code == 200:
             self.metrics.request.add(finished - received)
-            if self.note is not None:
-                self.note(job.rows, body)
         if self.trace.file is not None:
             row = (name or str(next(self.numbers)), received, job.started, finished, code, job.batch)
             self.trace.rows.append(row)
-
-    def _name(self, headers: dict[bytes, bytes]) -> str:
-        name = headers.get(b"x-request-id", b"").decode("latin-1")
-        if len(name) > LONGEST_NAME or (name and not (name.isascii() and name.isprintable())):
-            raise Refused(422, f"X-Request-Id must be at most {LONGEST_NAME} printable ASCII characters")
-        return name
 
     async def _answer(self, headers: dict[bytes, bytes], receive: Receive, job: Job) -> Answer:
         if self.draining:
@@ -195,6 +191,14 @@ class Front:
         if len(body) > self.max_body:
             raise self._too_large()
         return body
+
+
+def _text(headers: dict[bytes, bytes], name: str) -> str:
+    """Return the value of a request's header, or an empty string if the request does not have it."""
+    text = headers.get(name.lower().encode(), b"").decode("latin-1")
+    if len(text) > LONGEST_NAME or (text and not (text.isascii() and text.isprintable())):
+        raise Refused(422, f"{name} must be at most {LONGEST_NAME} printable ASCII characters")
+    return text
 
 
 def plain_queue(pool: Pool, longest: int) -> Submit:

@@ -166,7 +166,12 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
     labelled, right = (per_second("tinybench_labelled_total", shift, each) for each in ("", f'correct=~"{RIGHT}"'))
     compared, disagreed = (per_second(f"tinybench_shadow_{what}_total", window) for what in ("compared", "disagreed"))
     answered = per_second("tinybench_requests_total", window, 'code="200"', by="version, instance")
-    still = f"max by (version, instance) (changes(tinybench_drift_evidence{WHERE}[{window}])) == 0"
+    changes = "max by (version, instance) (changes(tinybench_drift_{}{}[{}]))"
+    evidence, read, taken = (
+        changes.format(name, WHERE, window) for name in ("evidence", "rows_total", "compared_total")
+    )
+    # a detector may wait for rows that are far enough from those before: it reads rows, and compares none
+    still = f"({evidence} == 0 unless on (version, instance) ({read} > 0 and on (version, instance) {taken} == 0))"
     still += f" and on (version, instance) {read_since(window)}"  # on a newer server, evidence may not have changed yet
     ended = f"max by (version, instance) (tinybench_drift_watching{WHERE}) == 0"
     answers = 'sum(rate(tinybench_requests_total{job="tinybench",code="200"}[' + shift + "]))"
@@ -177,7 +182,7 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
             f"max by (version, what) (tinybench_drift_alarm{WHERE}) > 0",
             "ticket",
             "{{ $labels.version }}: the {{ $labels.what }} are not what they were",
-            "Latency may be fine and answers wrong. Look at inputs of now, and get labels for some of them.",
+            "Latency may be fine and answers wrong. Look at the features in tinybench_drift_feature, and get labels.",
         ),
         _rule(
             "DriftUnwatched",

@@ -21,6 +21,7 @@ COUNTER, HISTOGRAM, EVIDENCE, ALARM, OPEN = (
     f"tinybench_{name}"
     for name in ("requests_total", "request_seconds", "drift_evidence", "drift_alarm", "requests_open")
 )
+READ_ROWS, COMPARED_ROWS = "tinybench_drift_rows_total", "tinybench_drift_compared_total"
 LOOKS_TO_MOVE = 3
 
 
@@ -140,12 +141,9 @@ class Watched:
         alarms = {dict(labels).get("what", ""): value for (_, labels), value in self.readings.latest(ALARM).items()}
         looks = LOOKS_TO_MOVE * self.every
         answered = self.readings.increase(COUNTER, looks, code="200")
-        if (
-            drift
-            and len(self.readings.kept) > LOOKS_TO_MOVE
-            and answered > 0
-            and not self.readings.moved(EVIDENCE, looks)
-        ):
+        evidence, read, compared = (self.readings.moved(name, looks) for name in (EVIDENCE, READ_ROWS, COMPARED_ROWS))
+        waits = read and not compared  # for rows that are far enough from those before
+        if drift and len(self.readings.kept) > LOOKS_TO_MOVE and answered > 0 and not (evidence or waits):
             notes.append("its evidence of drift does not move, though answers are given: nobody watches for drift")
         waiting = sum(self.readings.latest(OPEN).values())
         alarm = [what for what, value in alarms.items() if value > 0]
