@@ -41,10 +41,14 @@ class Rings(NamedTuple):
         """The 95 % interval of the proportion of streams with an alarm."""
         return wilson_interval(self.rang, self.of)
 
+    @property
+    def short(self) -> str:
+        """The proportion, without its interval, and that of refused references."""
+        return f"{self.share:.0%}" + f", {self.refused / self.of:.0%} refused" * bool(self.refused)
+
     def __str__(self) -> str:
         low, high = self.interval
-        refused = f", {self.refused / self.of:.0%} refused" if self.refused else ""
-        return f"{self.share:.0%} ({low:.0%}–{high:.0%}){refused}"
+        return f"{self.share:.0%} ({low:.0%}–{high:.0%}){self.short.removeprefix(f'{self.share:.0%}')}"
 
 
 def autoregressive(part: float, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -109,14 +113,21 @@ def delays(alarm: Callable[..., Any], streams: int = 20) -> dict[str, Rings]:
 
 
 def table_of(found: Mapping[str, Mapping[str, Rings]], late: Mapping[str, Rings] | None = None) -> str:
-    """Return a table of the false alarms of each kind of stream, of refused references and, if given, of delays."""
-    columns = {way: {kind: str(each) for kind, each in by_kind.items()} for way, by_kind in found.items()}
+    """Return a table of the false alarms of each kind of stream, of refused references and, if given, of delays.
+
+    With delays, it has no room for intervals.
+    """
+    heads = {way: way.replace("reference of ", "").replace("value of each", "for each") for way in found}
+    columns = {
+        heads[way]: {kind: each.short if late else str(each) for kind, each in by_kind.items()}
+        for way, by_kind in found.items()
+    }
     if late:
-        columns["until a shift of 1 is found"] = {
+        columns["shift found after"] = {
             kind: f"{median(each.after):.0f} values" if each.after else "" for kind, each in late.items()
         }
-    lines = [f"{'':16}" + "".join(f"{name:>29}" for name in columns)]
-    lines += [f"{kind:16}" + "".join(f"{cells.get(kind, ''):>29}" for cells in columns.values()) for kind in KINDS]
+    lines = [f"{'':16}" + "".join(f"{name:>19}" for name in columns)]
+    lines += [f"{kind:16}" + "".join(f"{cells.get(kind, ''):>19}" for cells in columns.values()) for kind in KINDS]
     return "\n".join(lines)
 
 
