@@ -221,18 +221,12 @@ def _link(target: str, text: str) -> str:
 
 
 def summary(modules: list[Module]) -> str:
-    """Return a sentence on how many modules are done and how much time is left, not counting optional modules."""
-    needed = [module for module in modules if not module.optional]
-    done = sum(module.state == DONE for module in needed)
-    left = sum(module.minutes_left for module in needed)
-    time = (
-        f"about {max(round(left / 60), 1)} h left" if left > 90 else f"about {number_of(f'{left:.0f}', 'minute')} left"
-    )
-    return (
-        f"{done} of {number_of(len(needed), 'module')} done, {time}"
-        if left
-        else f"all {number_of(len(needed), 'module')} done"
-    )
+    """Return a sentence on how many modules are done, the optional ones counted apart."""
+    needed, optional = ([each for each in modules if each.optional == kind] for kind in (False, True))
+    done, extra = (sum(each.state == DONE for each in some) for some in (needed, optional))
+    of = number_of(len(needed), "module")
+    told = f"all {of} done" if done == len(needed) else f"{done} of {of} done"
+    return told + (f", and {extra} of {number_of(len(optional), 'optional module')}" if optional else "")
 
 
 def next_step(modules: list[Module]) -> Module | None:
@@ -252,7 +246,8 @@ def _page(modules: list[Module]) -> str:
         where = step.next_section if step.state == BEGUN else None
         target = _part(_path(step), where) if where else _path(step)
         title = f"{step.number} {step.title}" + (f", section “{where.plain}”" if where else "")
-        parts.append(f"<p>Go on with {_link(target, title)}</p>")
+        minutes = number_of(f"{step.minutes_left:.0f}", "minute")
+        parts.append(f"<p>Go on with {_link(target, title)} (about {minutes})</p>")
     for tier, members in groupby(modules, key=lambda module: module.tier):
         cards = "".join(map(_card, members))
         parts.append(
