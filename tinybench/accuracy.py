@@ -54,10 +54,10 @@ def wilson_interval(
 
 
 def design_effect(values: Any, groups: Any) -> float:
-    """Return the design effect: by which factor dependence within groups increases the variance of the mean.
+    """Return the design effect: the factor by which dependence within groups increases the variance of the mean.
 
-    `groups` holds the group of each value. If all values are equal, they do not show the effect. The result is then the
-    largest one, which is that of groups whose values always agree. Kish, Survey Sampling (1965), section 8.2.
+    `groups` holds the group of each value. If all values are equal, the effect cannot be estimated. The
+    result is then that of groups whose values always agree. Kish, Survey Sampling (1965), section 8.2.
     """
     values = np.asarray(values, dtype=float)
     sizes, sums = group_deviations(values, groups)  # of each group: its size, and the sum of its deviations
@@ -68,7 +68,7 @@ def design_effect(values: Any, groups: Any) -> float:
 
 
 def effective_rows(values: Any, groups: Any, confidence: float = 0.95) -> float:
-    """Return how many independent rows the rows are worth, so that an interval by z allows for their dependence.
+    """Return the number of independent rows that the rows are worth, for an interval that takes z from `confidence`.
 
     The result lies between the number of rows and what they are worth if the values of each group always agree.
     Satterthwaite, Biometrics Bulletin 2 (1946); Korn, Graubard, Survey Methodology 24 (1998).
@@ -91,8 +91,9 @@ def effective_rows(values: Any, groups: Any, confidence: float = 0.95) -> float:
 def cluster_interval(right: Any, groups: Any, confidence: float = 0.95) -> tuple[float, float]:
     """Return an interval for the accuracy on rows that depend on each other within groups.
 
-    It is Wilson's interval of as many rows as the rows are worth (`effective_rows`). If each row is a group, it equals
-    that of independent rows; if the rows of each group agree, it equals that of one row for each group of equal size.
+    It is Wilson's interval for the number of independent rows that the rows are worth (`effective_rows`). If each row
+    is its own group, it equals `wilson_interval`. If the rows of each group agree and all groups have the same size, it
+    equals the interval from one row of each group.
     """
     right = np.asarray(right, dtype=bool)
     return wilson_interval(int(right.sum()), len(right), confidence, effective_rows(right, groups, confidence))
@@ -439,7 +440,7 @@ class McNemarResult:
 
 
 def mcnemar_by_groups(y: Any, pred_a: Any, pred_b: Any, groups: Any) -> McNemarResult:
-    """Test as `mcnemar` does, but with groups instead of rows as the units that are independent; see `sign_flip_p`."""
+    """Return the result of `mcnemar` if groups, not rows, are independent. The p value is that of `sign_flip_p`."""
     rowwise = mcnemar(y, pred_a, pred_b)
     truth, said_a, said_b = np.asarray(y), np.asarray(pred_a), np.asarray(pred_b)
     gaps = (said_a == truth).astype(int) - (said_b == truth)
@@ -458,8 +459,8 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any, groups: Any = None) -> McNemarResu
     y, pred_a, pred_b
         True labels, and the labels that each model predicted.
     groups
-        The group of each row, if rows depend on each other. The test then flips the signs of the differences of groups,
-        see `mcnemar_by_groups`.
+        The group of each row, if rows depend on each other. The p value then comes from random signs of
+        the differences of groups, see `mcnemar_by_groups`.
 
     Returns
     -------

@@ -460,7 +460,7 @@ def shared(values: Sequence[Any]) -> list[list[int]]:
     """Return groups of the indices of values that must be resampled together.
 
     A group consists of plain numbers, of results on the same rows, or of results from the same rounds. Any other value
-    forms a group of its own. Raises ValueError if results on as many rows name different groups of rows.
+    forms a group of its own. Raises ValueError if results on equally many rows name different groups of rows.
     """
     check_same_groups([value.metadata for value in values if isinstance(value, BenchmarkResult)])
     groups: dict[Any, list[int]] = {}
@@ -577,7 +577,7 @@ def membership_probability(
 def interval(value: Any) -> tuple[float, float]:
     """Return an interval around the `central` number of a result. For a plain number, both ends are that number.
 
-    For a result, the interval is Wilson's if the metadata holds counts (by groups of rows, if it names any), the
+    For a result, the interval is Wilson's if the metadata holds counts (by groups, if rows have groups), the
     interval of the median if there are 6 or more values, and otherwise the range of the values.
 
     If the result was not detected, the lower end is NaN, and the upper end is ``at_most``, or NaN if that is unknown.

@@ -366,8 +366,8 @@ class DriftAlarm:
     Attributes
     ----------
     spacing
-        The least distance between two values that count. By default, the reference decides, whose values are in the
-        order of their arrival. A spacing of 1 is right for independent values, such as one value for each user.
+        The least distance between two values that count. By default, it is measured on the reference, whose values
+        must be in the order of their arrival. A spacing of 1 is for independent values, such as one for each user.
     kept, stakes
         Capital that has not been staked yet, 1 at first, and capital at stake now, by bet.
     """

@@ -242,7 +242,7 @@ def accuracy_is_counted(student: Any) -> None:
     grouped = student.measure_accuracy(model, datasets, confidence=0.9, groups=copies).metadata
     right = [int(best[i] == y[i]) for n in (70, 25) for i in range(n)]
     effect = _design_effect(np.array(right), [*copies["day"].tolist(), *copies["night"].tolist()])
-    holds(grouped, {"groups": 19, "design_effect": effect}, "metadata with groups", "hand groups on", rel=1e-6)
+    holds(grouped, {"groups": 19, "design_effect": effect}, "metadata with groups", "pass groups on", rel=1e-6)
     same(list(each), ["day", "night"], "the datasets in the metadata")
     holds(each["night"], {"correct": counts[1], "total": 25}, "metadata['datasets']['night']")
     holds(result, {"metric_name": "accuracy", "unit": "", "confidence": 0.9}, "result")

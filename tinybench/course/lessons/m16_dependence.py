@@ -52,7 +52,7 @@ class Rings(NamedTuple):
 
 
 def autoregressive(part: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return n values of an AR(1) process: each is `part` of the one before and something new. The deviation is 1."""
+    """Return n values of an AR(1) process with SD 1: each value is `part` times the one before plus noise."""
     from scipy.signal import lfilter
 
     new = rng.normal(size=n)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinybench.support.basics.numbers import number_of
 
-EXACT = 10_000  # largest sum of all differences for which the signs are counted; beyond, chi-squared takes over
+EXACT = 10_000  # largest sum of absolute differences for which the p-value is exact; above it, chi-squared is used
 
 
 def numbered_groups(groups: Any, rows: int, name: str = "groups") -> np.ndarray:
@@ -27,7 +27,7 @@ def numbered_groups(groups: Any, rows: int, name: str = "groups") -> np.ndarray:
         raise ValueError(f"{name}: row {absent[0]} has no group; give a row that depends on no other its own group")
     numbers: np.ndarray = np.unique(ids, return_inverse=True)[1]
     if len(numbers) == 0 or numbers.max() == 0:
-        raise ValueError(f"{name}: all rows are in one group; an interval by groups takes two or more")
+        raise ValueError(f"{name}: all rows are in one group; an interval by groups needs two or more")
     return numbers
 
 
@@ -51,7 +51,7 @@ def named_groups(groups: Any, rows: Mapping[str, int]) -> dict[str, np.ndarray]:
     else:
         each = dict(zip(rows, groups, strict=False)) if len(groups) == len(rows) else {}
     if set(each) != set(rows):
-        raise ValueError(f"groups do not fit the datasets {', '.join(rows)}; give one group a row, for each dataset")
+        raise ValueError(f"groups do not fit the datasets {', '.join(rows)}; give a group for each row of each")
     for name, ids in each.items():
         numbered_groups(ids, rows[name], f"groups of {name}")
     return {name: np.asarray(each[name]) for name in rows}
@@ -61,7 +61,7 @@ def check_same_groups(each: Sequence[Mapping[str, Any]]) -> None:
     """Raise ValueError if the metadata of accuracies on equally many rows do not name the same groups of rows."""
     named = {(found["total"], str(found.get("group_of"))) for found in each if "total" in found}
     if len(named) > len({total for total, _ in named}):
-        raise ValueError("the accuracies name different groups of rows, or not all name any; give all the same groups=")
+        raise ValueError("the accuracies name different groups of rows, or some name none; give all the same groups=")
 
 
 def sign_flip_p(differences: np.ndarray) -> tuple[float, bool]:
@@ -69,8 +69,8 @@ def sign_flip_p(differences: np.ndarray) -> tuple[float, bool]:
 
     If neither model is better, each difference has either sign with the same probability. The p-value is the
     probability that random signs give a sum at least as far from 0. For groups of one row, it equals that of the exact
-    McNemar's test. If the differences add up to more than 10,000, it comes from the chi-squared distribution. Fisher,
-    The Design of Experiments (1935), section 21.
+    McNemar's test. If the absolute differences add up to more than 10,000, it comes from the chi-squared distribution.
+    Fisher, The Design of Experiments (1935), section 21.
     """
     from scipy.special import chdtrc
 

@@ -1,4 +1,4 @@
-"""Independent values from a dependent series: how far apart they have to be, and a random choice of them."""
+"""Nearly independent values of a dependent series: the necessary distance, and a random choice of such values."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ def _feature(name: str, choose: np.ndarray, count: np.ndarray) -> Feature:
 class Reference:
     """A reference for drift tests: the input features and, if known, the labels that the model predicted.
 
-    Rows of a stream often depend on one another: a user sends similar rows, and a busy hour lasts. So only rows that
-    are nearly independent are counted, and a drift test has to choose the new rows in the same way (`NewRows`).
+    Rows of a stream often depend on one another: one user sends similar rows, and so do the users of a busy hour. So
+    only nearly independent rows are counted, and a drift test has to choose the new rows in the same way (`NewRows`).
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Reference:
         users
             The user of each row. Only the first row of each user is used.
 
-        Raises ValueError if the rows are too few to see their dependence, or if too few of them are independent.
+        Raises ValueError if there are too few rows to measure their dependence, or if too few of them are independent.
         """
         table = as_table(rows)
         names = names if names is not None else [f"x{i}" for i in range(table.shape[1])]
