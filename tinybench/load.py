@@ -589,7 +589,7 @@ def instances_needed(
         """Return the latencies of about so many requests in the steady state: without the first tenth."""
         times = arrivals(peak_qps, requests / peak_qps, seed=seed)
         work = redrawn(measured, len(times), seed)
-        return (simulate(times, work, instances) + work)[len(times) // 10 :]
+        return np.asarray(simulate(times, work, instances) + work)[len(times) // 10 :]
 
     tail = tail_of_runs(run, tail_interval, busy, measured, bound, q, longest)
     for instances in range(math.floor(busy) + 1, most + 1):

@@ -121,7 +121,7 @@ MUTANTS = {
                      ("best_of_p99_only", "q / 100) <= bound", "0.99) <= bound")],
     "instances_needed": [("instances_overloaded", "range(math.floor(busy) + 1, most + 1)", "range(1, most + 1)"),
                          ("instances_all_busy", "range(math.floor(busy) + 1, most + 1)", "range(max(1, math.ceil(busy)), most + 1)"),
-                         ("instances_by_wait_alone", "(simulate(times, work, instances) + work)", "simulate(times, work, instances)"),
+                         ("instances_by_wait_alone", "(simulate(times, work, instances) + work)", "(simulate(times, work, instances))"),
                          ("instances_largest", "range(math.floor(busy) + 1, most + 1)", "range(math.floor(busy) + 1, most + 1)[::-1]"),
                          ("instances_of_p99_only", "busy, measured, bound, q, longest)", "busy, measured, bound, 99.0, longest)"),
                          ("instances_queue_each", "simulate(times, work, instances)", "simulate(times * instances, work, 1)"),

@@ -272,7 +272,7 @@ def waits_of_several(times, work, servers):
             "gaps added up, and the start left out by the clock",
             """        times = arrivals(peak_qps, requests / peak_qps, seed=seed)
         work = redrawn(measured, len(times), seed)
-        return (simulate(times, work, instances) + work)[len(times) // 10 :]""",
+        return np.asarray(simulate(times, work, instances) + work)[len(times) // 10 :]""",
             """        times = np.cumsum(np.random.default_rng(seed).exponential(1 / peak_qps, requests))
         work = redrawn(measured, requests, seed)
         return (work + simulate(times, work, instances))[times > times[-1] / 10]""",
