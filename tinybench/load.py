@@ -565,7 +565,7 @@ def instances_needed(
     most: int = 64,
     seed: int | None = 0,
     longest: int = 2**21,
-    simulate: Callable[[np.ndarray, np.ndarray, int], np.ndarray] = simulate_queue,
+    simulate: Callable[[np.ndarray, np.ndarray, int], np.ndarray] | None = None,
 ) -> Plan:
     """Return the fewest instances behind one queue that keep the q-th percentile of latency within a bound at a peak.
 
@@ -577,16 +577,16 @@ def instances_needed(
         Measured service times in seconds, in their order. The interval does not count their own error.
     most, longest, simulate
         Largest number of instances (if these are too few, raises ValueError), and of requests in a run: if it cannot
-        tell, the plan is not `sure`; a function as `simulate_queue`.
+        tell, the plan is not `sure`; a function as `simulate_queue`, the default.
     """
     check_positive(peak_qps=peak_qps, bound=bound, longest=longest)
     check_numbers(services=services)
     check_percentile(q)
-    measured = np.asarray(services, dtype=float)
+    measured, simulate = np.asarray(services, dtype=float), simulate or simulate_queue
     busy = round(peak_qps * float(measured.mean()), 9)  # instances busy on average; further digits are rounding noise
 
     def run(instances: int, requests: int) -> np.ndarray:
-        """Return the latencies of about so many requests in the steady state: without the first tenth."""
+        """Return the latencies of about this number of requests, without the first tenth."""
         times = arrivals(peak_qps, requests / peak_qps, seed=seed)
         work = redrawn(measured, len(times), seed)
         return np.asarray(simulate(times, work, instances) + work)[len(times) // 10 :]

@@ -510,7 +510,7 @@ def instances_by_replay(student: Any) -> None:
     off = [(len(times) - peak * times[-1]) ** 2 / len(times) for times, _ in seen]
     low, high = stats.chi2.ppf([1e-6, 1 - 1e-6], len(seen))
     expect(low < sum(off) < high, "instances_needed: expected Poisson arrivals, whose number varies")
-    lengths = np.mean([len(times) for times, _ in seen]) / 400
+    lengths = float(np.mean([len(times) for times, _ in seen])) / 400
     expect(
         abs(lengths - 1) < 0.1, f"instances_needed: a run has {lengths:.3g} times the requests that `tail` asked for"
     )
