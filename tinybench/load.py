@@ -35,7 +35,7 @@ from tinybench.support.traffic.load_checks import (
     sorted_latencies,
     thread_pool,
 )
-from tinybench.support.traffic.queue_runs import Plan, redrawn, tail_of_runs
+from tinybench.support.traffic.queue_runs import CapacityPlan, redrawn, tail_of_runs
 from tinybench.support.traffic.request_files import read_rows, write_rows
 
 
@@ -566,7 +566,7 @@ def instances_needed(
     seed: int | None = 0,
     longest: int = 2**21,
     simulate: Callable[[np.ndarray, np.ndarray, int], np.ndarray] | None = None,
-) -> Plan:
+) -> CapacityPlan:
     """Return the fewest instances behind one queue that keep the q-th percentile of latency within a bound at a peak.
 
     Parameters
@@ -595,6 +595,6 @@ def instances_needed(
     for instances in range(math.floor(busy) + 1, most + 1):
         low, high = tail(instances)
         if low <= bound:
-            return Plan(instances, high <= bound, low, high)
+            return CapacityPlan(instances, high <= bound, low, high)
     alone = np.quantile(measured, q / 100)
     raise ValueError(f"{most} instances cannot bring p{q:g} within {bound:g} s: the service alone takes {alone:g} s")

@@ -259,13 +259,13 @@ def waits_of_several(times, work, servers):
             """    for instances in range(math.floor(busy) + 1, most + 1):
         low, high = tail(instances)
         if low <= bound:
-            return Plan(instances, high <= bound, low, high)""",
+            return CapacityPlan(instances, high <= bound, low, high)""",
             """    instances = 1
     while instances <= most:
         if utilisation(busy, 1.0, instances) < 1:
             ends = tail(instances)
             if not ends[0] > bound:
-                return Plan(np.int64(instances), np.bool_(max(ends) <= bound), *ends)
+                return CapacityPlan(np.int64(instances), np.bool_(max(ends) <= bound), *ends)
         instances += 1""",
         ),
         (

@@ -15,7 +15,7 @@ CONFIDENCE = 0.98  # above 0.95 because each of several runs may err
 LOWER = (95.0, 90.0, 75.0, 50.0)  # percentiles that may show a broken bound where jams are too few for the higher one
 
 
-class Plan(NamedTuple):
+class CapacityPlan(NamedTuple):
     """The fewest instances that may keep a latency bound, and an interval for the percentile of latency with them.
 
     Fewer instances break the bound. If `sure` is True, the interval from `low` to `high`, in seconds, lies within the
@@ -93,7 +93,11 @@ def tail_of_runs(
         The number of instances that are busy on average, and the measured service times.
     longest
         Largest number of requests in a run.
+
+    Raises ValueError if a service is shorter than 0, or all are 0.
     """
+    check_least(**{"the shortest service": float(services.min())})
+    check_positive(**{"the mean service": float(services.mean())})
 
     def judged(latencies: np.ndarray) -> tuple[float, float]:
         for lower in (q, *(each for each in LOWER if each < q)):
