@@ -35,6 +35,7 @@ from tinybench.support.traffic.load_checks import (
     sorted_latencies,
     thread_pool,
 )
+from tinybench.support.traffic.queue_runs import CapacityPlan, redrawn, tail_of_runs
 from tinybench.support.traffic.request_files import read_rows, write_rows
 
 
@@ -386,13 +387,11 @@ def single_stream(send: Callable[[int], Any], seconds: float = 10.0, **clocks: A
 def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int = 8, **clocks: Any) -> LoadResult:
     """Send queries in turn, each of `samples` requests at once, timed up to its last answer. MLPerf judges the p99."""
     with ThreadPoolExecutor(samples) as pool:
-        result = closed_loop(
-            lambda i: all(ok is not False for ok in pool.map(send, range(i * samples, (i + 1) * samples))),
-            1,
-            0.0,
-            seconds,
-            **clocks,
-        )
+
+        def query(i: int) -> bool:
+            return all(ok is not False for ok in pool.map(send, range(i * samples, (i + 1) * samples)))
+
+        result = closed_loop(query, 1, 0.0, seconds, **clocks)
     result.metadata |= {"scenario": "multi_stream", "q": 99, "samples": samples}
     return result
 
@@ -510,9 +509,8 @@ def rehearse(
 ) -> tuple[np.ndarray, list[int]]:
     """Return what `simulate_batches` returns, by running the `Batcher`, with a clock that jumps instead of waiting."""
     times = check_arrivals(arrivals)
-    return in_virtual_time(
-        rehearsal(lambda run: Batcher(run, max_batch, max_wait, max_queue=len(times)), times, batch_seconds)
-    )
+    program = rehearsal(lambda run: Batcher(run, max_batch, max_wait, max_queue=len(times)), times, batch_seconds)
+    return in_virtual_time(program)
 
 
 def batch_sweep(
@@ -560,41 +558,43 @@ def best_setting(
 
 
 def instances_needed(
-    peak_qps: float, services: Numbers, bound: float, q: float = 99.0, most: int = 64, seed: int | None = 0
-) -> int:
-    """Return how many instances behind one queue keep the q-th percentile of latency within a bound at peak traffic.
+    peak_qps: float,
+    services: Numbers,
+    bound: float,
+    q: float = 99.0,
+    most: int = 64,
+    seed: int | None = 0,
+    longest: int = 2**21,
+    simulate: Callable[[np.ndarray, np.ndarray, int], np.ndarray] | None = None,
+) -> CapacityPlan:
+    """Return the fewest instances behind one queue that keep the q-th percentile of latency within a bound at a peak.
 
     Parameters
     ----------
-    peak_qps
-        Requests per second at the peak, with Poisson arrivals.
+    peak_qps, bound
+        Requests per second at the peak, with Poisson arrivals; the largest latency allowed, in seconds.
     services
-        Measured service times in seconds, in their order; they are repeated until there are 20,000.
-    bound
-        Largest latency allowed, in seconds.
-    most
-        Largest number of instances. If these are not enough, raises ValueError.
+        Measured service times in seconds, in their order. The interval does not count their own error.
+    most, longest, simulate
+        Largest number of instances (if these are too few, raises ValueError), and of requests in a run: if it cannot
+        tell, the plan is not `sure`; a function as `simulate_queue`, the default.
     """
-    check_positive(peak_qps=peak_qps, bound=bound)
+    check_positive(peak_qps=peak_qps, bound=bound, longest=longest)
     check_numbers(services=services)
     check_percentile(q)
-    times = np.sort(np.random.default_rng(seed).uniform(0, 20_000 / peak_qps, 20_000))
-    work = np.resize(np.asarray(services, dtype=float), len(times))
-    for instances in range(math.floor(peak_qps * work.mean()) + 1, most + 1):
-        if np.quantile(simulate_queue(times, work, instances) + work, q / 100) <= bound:
-            return instances
-    alone = np.quantile(work, q / 100)
+    measured, simulate = np.asarray(services, dtype=float), simulate or simulate_queue
+    busy = round(peak_qps * float(measured.mean()), 9)  # instances busy on average; further digits are rounding noise
+
+    def run(instances: int, requests: int) -> np.ndarray:
+        """Return the latencies of about this number of requests, without the first tenth."""
+        times = arrivals(peak_qps, requests / peak_qps, seed=seed)
+        work = redrawn(measured, len(times), seed)
+        return np.asarray(simulate(times, work, instances) + work)[len(times) // 10 :]
+
+    tail = tail_of_runs(run, tail_interval, busy, measured, bound, q, longest)
+    for instances in range(math.floor(busy) + 1, most + 1):
+        low, high = tail(instances)
+        if low <= bound:
+            return CapacityPlan(instances, high <= bound, low, high)
+    alone = np.quantile(measured, q / 100)
     raise ValueError(f"{most} instances cannot bring p{q:g} within {bound:g} s: the service alone takes {alone:g} s")
-
-
-def rule_of_thumb(peak_qps: float, service: float, safety: float = 1.5, most_busy: float = 0.7) -> int:
-    """Return the number of instances by the usual rule of thumb. It ignores the bound and the variation."""
-    check_positive(peak_qps=peak_qps, service=service, safety=safety, most_busy=most_busy)
-    return math.ceil(peak_qps * service * safety / most_busy)
-
-
-def cost_per_million(hourly: float, rate: float) -> float:
-    """Return the cost of a million requests, if all instances cost `hourly` together and answer `rate` per second."""
-    check_least(hourly=hourly)
-    check_positive(rate=rate)
-    return hourly / (rate * 3600) * 1e6

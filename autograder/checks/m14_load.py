@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from autograder.checks import judges
 from autograder.checks.check_helpers import *
@@ -456,34 +456,77 @@ def best_setting_of_all(student: Any) -> None:
     refuses(student.best_setting, (times, seconds, min(p for p, _, _ in tried) * 0.99, sizes, waits, 75.0))
 
 
+def latency_quantile(rate: float, service: float, servers: int, q: float) -> float:
+    """Return the q-th percentile of latency in M/M/c: the sum of an exponential service and an Erlang C wait."""
+    left = (servers - rate * service) / service  # the rate at which a queue drains
+    waits = erlang_c_wait(rate, service, servers) * left
+
+    def later(seconds: float) -> float:
+        alone, behind = math.exp(-seconds / service), math.exp(-seconds * left)
+        return (1 - waits) * alone + waits * (behind - left * service * alone) / (1 - left * service)
+
+    return float(optimize.brentq(lambda seconds: later(seconds) - 1 + q / 100, 0, 1e3 * (service + 1 / left)))
+
+
 @judges("instances_needed")
 def instances_by_replay(student: Any) -> None:
-    """Check that `instances_needed` returns the fewest instances that keep the latency bound.
+    """Check that `instances_needed` returns the fewest instances that keep the latency bound, or says that it may not.
 
-    The check serves the requests one by one. With one instance, it looks at the bound from all sides. With several,
-    each try of the function takes longer.
+    The truth is that of M/M/c in closed form, for bounds that are far from it. Then waits are made up: a slow start,
+    which does not count, and an interval that holds the bound. Arrivals must be a Poisson process.
     """
-    rng = draw()
-    for least, most in ((0.3, 0.95), (1.1, 3.9)):
-        services = rng.gamma(float(rng.uniform(0.5, 5)), 0.01, 300)
-        peak, seed = float(rng.uniform(least, most)) / services.mean(), int(rng.integers(99))
-        times = np.sort(np.random.default_rng(seed).uniform(0, 20_000 / peak, 20_000))
-        work = np.resize(services, 20_000)
-        fewest = math.floor(peak * work.mean()) + 1
-        q = float(rng.choice([50, 90, 99]))
+    rng, needed = draw(), student.instances_needed
+    shares = (np.arange(2000) + 0.5) / 2000
+    for servers in (1, 2):
+        service, q = float(rng.uniform(0.005, 0.05)), float(rng.choice([75, 90]))
+        services = rng.permutation(-np.log(shares)) * service
+        peak = float(rng.uniform(0.55, 0.75)) * servers / service
+        border = latency_quantile(peak, service, servers, q)
+        for factor, truth in ((1.6, servers), (1e3, servers)) if servers > 1 else ((1.6, 1), (0.6, 2)):
+            what = f"instances_needed({peak:.4g}, …, {border * factor:.4g}, q={q:g})"
+            plan = items(needed(peak, services, border * factor, q, 64, int(rng.integers(99)), 2**15), what, 4)
+            same(
+                int(number(plan[0], what)), truth, what, "the fewest whose percentile of wait + service keeps the bound"
+            )
+            expect(flag(plan[1], what), f"{what}: sure, as the whole interval keeps the bound")
+        refuses(needed, (peak, services, float(np.quantile(services, q / 100)) * 0.8, q, servers + 1, 0, 2**13))
 
-        def tail(count: int, times: Any = times, work: Any = work, q: float = q) -> float:
-            return float(np.quantile(np.add(waits_by_events(times.tolist(), work.tolist(), count), work), q / 100))
+    service = float(rng.uniform(0.1, 0.7))
+    peak, services = 1.2 / service, service * (1 + rng.permutation(400) / 1e6)
+    seen: list[tuple[np.ndarray, float]] = []
 
-        tails, alone = (tail(fewest), tail(fewest + 1)), float(np.quantile(work, q / 100))
-        bounds = (tails[0] * 1.001, sum(tails) / 2, 1e3) if fewest == 1 else (tails[1] * 1.001, 1e3)
-        for bound in bounds:
-            truth = fewest if tails[0] <= bound else fewest + 1
-            what = f"instances_needed({peak:.4g}, …, {bound:.4g}, q={q:g})"
-            cause = "the fewest with utilisation below 1 whose q-th percentile of wait + service keeps the bound"
-            same(student.instances_needed(peak, services, bound, q, 64, seed), truth, what, cause)
-        if fewest == 1:
-            refuses(student.instances_needed, (peak, services, alone * 0.9, q, 2, seed))
+    def played(waits: Callable[[np.ndarray], np.ndarray], bound: float) -> list[Any]:
+        def simulate(times: Any, work: Any, instances: Any) -> np.ndarray:
+            seen.append((array(times, "arrivals"), float(array(work, "service times")[0])))
+            place = np.arange(len(seen[-1][0]))
+            return waits(place / len(place)) + place * 37 % 100 / 100
+
+        plan = needed(peak, services, service + bound, 90, 9, int(rng.integers(10**6)), 400, simulate)
+        return [plain(each) for each in items(plan, "instances_needed", 4)[:2]]
+
+    for _ in range(20):
+        plan = played(lambda place: np.where(place < 0.08, 50.0, 0.0), 2.0)
+        same(plan, [2, True], "instances_needed, if only the first 8 % are slow,", "the first tenth does not count")
+    off = [(len(times) - peak * times[-1]) ** 2 / len(times) for times, _ in seen]
+    low, high = stats.chi2.ppf([1e-6, 1 - 1e-6], len(seen))
+    expect(low < sum(off) < high, "instances_needed: expected Poisson arrivals, whose number varies")
+    lengths = float(np.mean([len(times) for times, _ in seen])) / 400
+    expect(
+        abs(lengths - 1) < 0.1, f"instances_needed: a run has {lengths:.3g} times the requests that `tail` asked for"
+    )
+    for column, what in (([times[-1] for times, _ in seen], "arrivals"), ([first for _, first in seen], "services")):
+        expect(len(set(column)) > 1, f"instances_needed: other seeds draw other {what}; these are always the same")
+    plan = played(np.zeros_like, float(rng.uniform(0.9, 0.91)))
+    same(plan, [2, False], "instances_needed, if the interval holds the bound,", "cannot tell")
+
+    def two_jams(place: np.ndarray) -> np.ndarray:
+        inside = ((place > 0.3) & (place < 0.35)) | ((place > 0.66) & (place < 0.71))
+        return np.where(inside & (np.arange(len(place)) % 2 == 0), 50.0, 0.0)
+
+    plan = played(two_jams, 2.0)
+    same(plan, [2, False], "instances_needed, if the slow ones come in two jams,", "cannot tell: use `tail_interval`")
+    plan = items(needed(1 / service, [service] * 30, 1e6 * service, 90, 9, 0, 400), "instances_needed", 4)
+    same(plain(plan[0]), 2, "instances_needed, if one would be busy all the time", "begin with utilisation below 1")
 
 
 def answer_understanding(student: Any) -> None:

@@ -10,7 +10,7 @@ the `front` is the wait of those who find the server idle, for which there is no
 foretold from the service times of the run itself, from those of the cycle beforehand, and by the formula from the run's
 own mean and variance. The first tenth of the requests does not count.
 
-Instances for a peak: `instances_needed` replays the service times. Then that many instances of one worker, and one fewer,
+Instances for a peak: `instances_needed` simulates the peak with these service times. Then that many instances of one worker, and one fewer,
 stand behind Debian's haproxy (``leastconn``), with one queue in haproxy (``maxconn 1``), which is what the plan assumes,
 and with a queue in each instance. An open loop sends the peak some times, as a single burst of other work on the machine
 spoils the p99 of a run. Two cores carry two instances and no more: haproxy, the fronts and the generator need some.
@@ -35,14 +35,15 @@ import psutil
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from tests.benchmarks import capacity_batches, capacity_rate, serving
+from tests.benchmarks import capacity_batches, capacity_plans, capacity_rate, serving
 from tests.benchmarks.formats import grouped, lines
 from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Part, Record, Records, Trial
 from tests.benchmarks.serving import ALONE, measure, occupied, p99, stepping, steps_for
 from tests.leaderboard.boards import answers, free_port, wait_until
 from tests.needs import HAPROXY
 from tests.tinybench.servers import Served, served
-from tinybench.load import arrivals, cost_per_million, instances_needed, mg1, rule_of_thumb, simulate_queue
+from tinybench.load import arrivals, instances_needed, mg1, simulate_queue
+from tinybench.support.traffic.queue_runs import cost_per_million, redrawn, rule_of_thumb
 
 SERVICE, CYCLE, SEED = 0.005, 500, 14
 KINDS = {
@@ -51,7 +52,7 @@ KINDS = {
     "varied, long ones together": (0.4, 0.6, 0.8),
 }
 WAIT_FOLLOWED, UP_TO = 0.10, 0.8  # what issue 16 asks
-SAME = 0.01  # at ρ = 0.8 the wait is then longer by 5 % already
+SAME = 0.01  # at ρ = 0.8 the wait is then longer by 6 % already
 BATCHES = 20  # of waits, for the interval of their mean
 
 
@@ -137,7 +138,7 @@ def waits_page(found: Records) -> list[str]:
         *parts,
         "Where a prediction is wrong: times until the answer is written overlap with the next request's, by what it takes "
         "to write an answer. Times measured beforehand do not know what the neighbours on the machine did during the run "
-        "(see how much longer the service was); a service longer by 1 % makes the wait longer by about 1/(1 − ρ) % more. "
+        "(see how much longer the service was); a service longer by 1 % makes the wait longer by about 1 + 1/(1 − ρ) %. "
         "The formula knows the mean and the variance, and takes service times as independent.",
     ]
 
@@ -193,9 +194,9 @@ def peak(folder: Path, rows: np.ndarray, instances: int, way: str, rate: float, 
 
 
 def foretold(services: np.ndarray, instances: int, rate: float) -> float:
-    """Return the p99 of as many requests as `instances_needed` replays."""
+    """Return the p99 of 20,000 simulated requests."""
     times = arrivals(rate, 20_000 / rate, seed=0)
-    work = np.random.default_rng(0).choice(services, len(times))
+    work = redrawn(services, len(times), 0)
     return float(np.quantile(simulate_queue(times, work, instances) + work, 0.99))
 
 
@@ -210,7 +211,7 @@ def plan_measured(trial: Trial) -> Any:
     """Plan for a peak, and check the plan or one instance fewer; a single one has one queue."""
     (rate, bound), fewer, way = trial.case
     rows, services = instance(trial.folder, 30 if trial.short else 100)
-    mean, needed = float(services.mean()), instances_needed(rate, services, bound)
+    mean, needed = float(services.mean()), instances_needed(rate, services, bound).instances
     instances = needed - fewer
     if instances < 1 or (instances == 1 and way != "one queue"):
         return []
@@ -368,6 +369,7 @@ BENCHMARK = Benchmark(
         ),
         "rate": capacity_rate.PART,
         "batches": capacity_batches.PART,
+        "saturation": capacity_plans.PART,
         "plan": Part(
             "Instances for a peak",
             *(plan_measured, plan_page, plan_goals, PLANS),

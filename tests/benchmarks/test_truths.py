@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.benchmarks import capacity, capacity_batches, capacity_rate, history, load, serving
+from tests.benchmarks import capacity, capacity_batches, capacity_plans, capacity_rate, history, load, serving
 from tests.benchmarks.harness import Trial
 from tests.undisturbed import once_undisturbed
 from tinybench.load import LoadResult
@@ -26,6 +26,22 @@ def test_the_true_rates_are_those_of_theory() -> None:
     rng, rate = np.random.default_rng(5), capacity_rate.true_rate("M/M/1")
     late = capacity_rate.simulated("M/M/1", 2000.0, rng, rate).latencies > capacity_rate.BOUND
     assert np.mean(late) == pytest.approx(0.01, rel=0.15)
+
+
+def test_long_runs_and_closed_forms_agree_on_p99() -> None:
+    exact = capacity_plans.true_p99(None, 0.8, 1)
+    assert exact == pytest.approx(np.log(100) / 0.2)
+    for shape, servers in ((None, 1), (None, 2), (np.inf, 1)):
+        p99 = capacity_plans.true_p99(shape, 0.8 * servers, servers)
+        assert capacity_plans.long_run(shape, 0.8, servers) == pytest.approx(p99, rel=0.05)
+    assert capacity_plans.true_p99(None, 2.0, 2) == np.inf
+
+
+def test_plans_that_are_wrong_or_rarely_sure_miss_the_goals() -> None:
+    plans = [{"rho": 0.9, "right": True, "sure": True}] * 9
+    assert all(capacity_plans.goals([*plans, {"rho": 0.9, "right": True, "sure": False}]).values())
+    unsure = [{"rho": 0.9, "right": False, "sure": False}] * 2
+    assert not any(capacity_plans.goals([*plans, *unsure]).values())
 
 
 def test_a_search_holds_the_truth_or_what_the_others_found() -> None:

@@ -44,7 +44,7 @@ from tinybench.shell import gate_run
 from tinybench.support.basics import grouped_rows
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
-from tinybench.support.traffic import load_checks
+from tinybench.support.traffic import load_checks, queue_runs
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
@@ -319,12 +319,14 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "load.offline": (number(0), load.offline, [(len, 0), (len, 5, lambda: 0.0), (len, NAN)]),
     "load.throughput": (lambda found: all(map(number(0), found.values())), lambda v: load.throughput({1: pair(v)}), of(FINITE)),
     "load.instances_needed": (
-        lambda found: found >= 1, load.instances_needed,
+        lambda found: found.instances >= 1 and not math.isnan(found.high), load.instances_needed,
         [(10, v, 0.1) for v in ([], [NAN], [INF], [-0.1], [0.05])] + [(10, [0.05], 0.1, q) for q in (0, 100, -3, NAN)]
         + [(b, [0.05], 0.1) for b in BAD] + [(10, [0.05], b) for b in BAD],
     ),
-    "load.rule_of_thumb": (lambda found: found >= 1, load.rule_of_thumb, [(b, 0.1) for b in BAD] + [(0, 0), (1, 1, 1, 0)]),
-    "load.cost_per_million": (number(0), load.cost_per_million, [(1, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD]),
+    "queue_runs.rule_of_thumb": (lambda found: found >= 1, queue_runs.rule_of_thumb, [(b, 0.1) for b in BAD] + [(0, 0), (1, 1, 1, 0)]),
+    "queue_runs.cost_per_million": (
+        number(0), queue_runs.cost_per_million, [(1, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD],
+    ),
     "load.simulate_batches": (
         lambda found: np.isfinite(found[0]).all(), load.simulate_batches,
         [([0.0, 1.0], lambda _, s=s: s, 2, w) for s, w in ((-1, 0), (NAN, 0), (INF, 0), (0.1, -1), (0.1, NAN))],

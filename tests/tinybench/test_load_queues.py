@@ -18,7 +18,6 @@ from tinybench.load import (
     Batcher,
     batch_sweep,
     best_setting,
-    cost_per_million,
     instances_needed,
     kingman,
     littles_law,
@@ -28,13 +27,13 @@ from tinybench.load import (
     mmc,
     open_loop,
     rehearse,
-    rule_of_thumb,
     simulate_batches,
     simulate_queue,
     throughput,
     utilisation,
 )
 from tinybench.support.traffic.batching import in_virtual_time
+from tinybench.support.traffic.queue_runs import cost_per_million, redrawn, rule_of_thumb, settled_after
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 KINDS: dict[str, tuple[Draw, Callable[[float], float], int]] = {  # service times of mean 1, the theory, servers
@@ -189,10 +188,54 @@ def test_the_best_setting_is_the_least_work_that_keeps_the_bound() -> None:
 
 
 def test_instances_follow_the_bound_and_never_saturate() -> None:
-    assert instances_needed(200, [0.01], 60.0) == 3  # two would be busy all the time
-    assert instances_needed(160, [0.01], 0.08) == 2
+    assert instances_needed(200, [0.01], 60.0)[:2] == (3, True)  # two would be busy all the time
+    assert instances_needed(160, [0.01], 0.08)[:2] == (2, True)
     slow = [0.01] * 9 + [0.05]
-    assert instances_needed(300, slow, 0.4) < instances_needed(300, slow, 0.06)
+    assert instances_needed(300, slow, 0.4).instances < instances_needed(300, slow, 0.06).instances
+
+
+EXPONENTIAL = np.random.default_rng(8).permutation(-np.log((np.arange(50_000) + 0.5) / 50_000)) / 100
+
+
+def test_a_plan_near_saturation_is_sure_only_of_what_its_runs_show() -> None:
+    calm = instances_needed(80, EXPONENTIAL, 0.4)  # the true p99 is 0.23 s
+    assert calm[:2] == (1, True)
+    assert calm.low < math.log(100) / (100 - 80) < calm.high
+    assert str(calm) == f"1 ({calm.low:.3g} to {calm.high:.3g} s with 1)"
+    near = instances_needed(99, EXPONENTIAL, 4.5, longest=2**17)  # true: 4.6 s
+    assert near[:2] == (1, False)
+    assert near.high == math.inf
+    assert str(near).startswith("cannot tell between 1 and 2 (")
+    assert instances_needed(799, EXPONENTIAL, 0.08, longest=2**15)[:2] == (
+        9,
+        True,
+    )  # eight are busy for 99.9 % of the time
+
+
+def test_a_longer_run_decides() -> None:
+    plans = [instances_needed(90, EXPONENTIAL, 0.65, longest=longest) for longest in (2**13, 2**19)]  # true: 0.46 s
+    assert [plan[:2] for plan in plans] == [(1, False), (1, True)]
+
+
+def test_services_are_drawn_in_blocks_that_begin_anywhere() -> None:
+    series = np.arange(400.0)
+    work = redrawn(series, 1001, 3)
+    assert len(work) == 1001
+    assert np.mean(np.diff(work) % 400 == 1) > 0.94  # blocks of 20
+    assert len(set(work[::20])) > 30
+    assert np.array_equal(work, redrawn(series, 1001, 3))
+    assert not np.array_equal(work, redrawn(series, 1001, 4))
+    assert redrawn(np.array([2.0]), 3, None).tolist() == [2, 2, 2]
+
+
+def test_a_run_is_longer_near_saturation_and_where_slow_ones_come_together() -> None:
+    rng = np.random.default_rng(1)
+    work = rng.exponential(1, 10_000)
+    assert settled_after(0.9, work) == pytest.approx(10_000, rel=0.2)
+    assert settled_after(0.99, work) == pytest.approx(1_000_000, rel=0.2)
+    assert settled_after(0.9, np.ones(10)) == pytest.approx(5000)
+    assert settled_after(0.9, np.sort(work)) > 10 * settled_after(0.9, work)
+    assert settled_after(1.0, work) == math.inf
 
 
 def test_a_sweep_counts_rows() -> None:

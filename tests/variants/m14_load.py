@@ -255,16 +255,27 @@ def waits_of_several(times, work, servers):
     ],
     "instances_needed": [
         (
-            "a while loop, sorted latencies",
-            """    for instances in range(math.floor(peak_qps * work.mean()) + 1, most + 1):
-        if np.quantile(simulate_queue(times, work, instances) + work, q / 100) <= bound:
-            return instances""",
+            "a while loop",
+            """    for instances in range(math.floor(busy) + 1, most + 1):
+        low, high = tail(instances)
+        if low <= bound:
+            return CapacityPlan(instances, high <= bound, low, high)""",
             """    instances = 1
     while instances <= most:
-        busy = utilisation(peak_qps, np.mean(work), instances)
-        if busy < 1 and np.percentile(work + simulate_queue(times, work, instances), q) <= bound:
-            return np.int64(instances)
+        if utilisation(busy, 1.0, instances) < 1:
+            ends = tail(instances)
+            if not ends[0] > bound:
+                return CapacityPlan(np.int64(instances), np.bool_(max(ends) <= bound), *ends)
         instances += 1""",
+        ),
+        (
+            "gaps added up, and the start left out by the clock",
+            """        times = arrivals(peak_qps, requests / peak_qps, seed=seed)
+        work = redrawn(measured, len(times), seed)
+        return np.asarray(simulate(times, work, instances) + work)[len(times) // 10 :]""",
+            """        times = np.cumsum(np.random.default_rng(seed).exponential(1 / peak_qps, requests))
+        work = redrawn(measured, requests, seed)
+        return (work + simulate(times, work, instances))[times > times[-1] / 10]""",
         ),
     ],
     "answer_understanding": [("NumPy", "return 0.18 / (0.5 * 16 / 0.004 * 3600) * 1e6", "return np.float64(0.025)")],

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import pairwise
@@ -162,11 +162,6 @@ def services_in_line(result: LoadResult) -> np.ndarray:
     own, following = result.finished - result.started, np.diff(result.started)
     waited = result.intended[1:] <= result.finished[:-1]
     return np.append(np.where(waited, following, own[:-1]), own[-1])
-
-
-def one_at_a_time() -> ThreadPoolExecutor:
-    """Return a thread pool with a single thread, which acts as a queue with one server inside this process."""
-    return ThreadPoolExecutor(1)
 
 
 def sleep_exactly(seconds: float) -> None:

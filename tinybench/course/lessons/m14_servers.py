@@ -253,3 +253,38 @@ def coverage(
                 continue
             held.append(low <= truth <= high)
     return [(float(np.mean(held)) if held else math.nan, len(held)) for held in found]
+
+
+class GaugedLine(ThreadPoolExecutor):
+    """A pool with one thread, which acts as a queue with one server, and a gauge of the requests inside it.
+
+    A separate thread reads the gauge about every millisecond. It knows nothing of the times of requests.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._inside, self._lock, self._over = 0, threading.Lock(), threading.Event()
+        self.readings: list[int] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._inside += change
+
+    def _read(self) -> None:
+        while not self._over.wait(1e-3):
+            self.readings.append(self._inside)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
+        """Count a request until it is answered."""
+        self._count(1)
+        future = super().submit(fn, *args, **keywords)
+        future.add_done_callback(lambda _: self._count(-1))
+        return future
+
+    def shutdown(self, *args: Any, **keywords: Any) -> None:
+        """Stop the gauge when the last request is answered."""
+        super().shutdown(*args, **keywords)
+        self._over.set()
+        self._reader.join()
