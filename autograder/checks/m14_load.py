@@ -120,6 +120,24 @@ class Answered:
         return self.outcome
 
 
+class WatchedClock(FakeClock):
+    """A clock that ends a loop which waits by reading it: the clock stands still, so such a loop would never end."""
+
+    def __init__(self, now: float) -> None:
+        super().__init__(now)
+        self.read, self.readings = now, 0  # the latest reading, and how often it was read
+
+    @property
+    def standing(self) -> None:  # every reading has to be counted
+        return None
+
+    def __call__(self) -> float:
+        self.readings = self.readings + 1 if self.now == self.read else 1
+        self.read = self.now
+        expect(self.readings < 100, "the loop waits by reading the clock, which stands still: wait with sleep(pause)")
+        return self.now
+
+
 class Pool:
     """A pool that runs each request at once. Submitting request i moves the clock by `busy[i]` seconds."""
 
@@ -147,7 +165,7 @@ def open_loop_keeps_to_its_times(student: Any) -> None:
         due = (rng.integers(0, 6, size).cumsum() / 8).tolist()
         busy = (slow * rng.integers(0, 4, size)).tolist()
         begin, failing = float(rng.integers(1, 900)), set(rng.choice(size, 2, replace=False).tolist())
-        clock = FakeClock(begin)
+        clock = WatchedClock(begin)
         pool = Pool(clock, busy)
 
         def sleep(seconds: Any, clock: FakeClock = clock, oversleeps: float = oversleeps) -> None:
