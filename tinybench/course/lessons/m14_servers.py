@@ -214,8 +214,8 @@ class Stage:
         self.readings = self.readings + 1 if self.now == self.read else 1
         self.read = self.now
         assert self.readings < self.patience, (
-            f"your loop read the clock {self.patience} times while it stood still at {self.now:g} s: it waits by reading"
-            " the clock (busy waiting), which takes a core from the server that it measures; wait with sleep(pause)"
+            f"your loop read the clock {self.patience} times while it stood still at {self.now:g} s: it waits by"
+            " reading the clock (busy waiting), which takes a core from the server that it measures; use sleep(pause)"
         )
         return self.now
 
