@@ -55,7 +55,7 @@ def killed(way: str, parts: int = 50) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Step:
+class DiskStep:
     """A step in which a file reaches the disk: `what` is ``"synced"`` or ``"renamed"``.
 
     `size` is the size of the file in bytes. `source` and `target` are the paths of a rename.
@@ -68,21 +68,21 @@ class Step:
 
 
 @contextmanager
-def disk_steps(*functions: Callable[..., Any], power_fails: bool = False) -> Iterator[list[Step]]:
+def disk_steps(*functions: Callable[..., Any], power_fails: bool = False) -> Iterator[list[DiskStep]]:
     """Record each call of `os.fsync` and each rename within the block, in a list of steps.
 
     The calls are also recorded if one of `functions` belongs to a notebook that imported them from `os` by name. With
     `power_fails`, a rename raises OSError instead.
     """
-    steps: list[Step] = []
+    steps: list[DiskStep] = []
 
     def synced(fd: Any) -> None:
-        steps.append(Step("synced", os.fstat(fd if isinstance(fd, int) else fd.fileno()).st_size))
+        steps.append(DiskStep("synced", os.fstat(fd if isinstance(fd, int) else fd.fileno()).st_size))
 
     def renamed(src: Any, dst: Any, **_: Any) -> None:
         if power_fails:
             raise OSError("no power")
-        steps.append(Step("renamed", Path(src).stat().st_size, Path(src).resolve(), Path(dst).resolve()))
+        steps.append(DiskStep("renamed", Path(src).stat().st_size, Path(src).resolve(), Path(dst).resolve()))
 
     records = {"fsync": synced, "fdatasync": synced, "rename": renamed, "replace": renamed}
     with ExitStack() as stack:
