@@ -65,8 +65,9 @@ _LATENCY_PARTS = 5
 def write_text(path: Path, text: str) -> None:
     """Write a text to a file in UTF-8, atomically: at every moment, either the old or the new file is complete.
 
-    The file's folder is made if it is missing. If the file cannot be written, raise OSError; the message contains the
-    path and the advice to choose another output_dir.
+    The text is forced to the disk before the new file takes the place of the old one, so that this also holds if the
+    power fails. The file's folder is made if it is missing. If the file cannot be written, raise OSError; the message
+    contains the path and the advice to choose another output_dir.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -314,7 +314,12 @@ def size_is_on_disk(student: Any) -> None:
     models = [({"w": rng.normal(size=3000)},), (list(range(2000)),)]
     agrees(student.model_size, lambda model: len(pickle.dumps(model, protocol=5)), models, "pickle's highest protocol")
     what = "a model that cannot be pickled"
-    refuses(student.model_size, ([lambda x: x],), error=TypeError, mentions="path", what=what)
+    refuses(student.model_size, ([lambda x: x],), error=TypeError, what=what)
+    try:
+        student.model_size([lambda x: x])
+    except TypeError as error:
+        advice = "the message should tell to save the model, and to pass the path of the file"
+        expect(any(word in str(error).lower() for word in ("path", "file", "save")), f"{what}: {advice}; got {error}")
 
 
 def _external_onnx(place: str) -> bytes:

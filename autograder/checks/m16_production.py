@@ -396,6 +396,11 @@ def evidence_of_shares(student: Any) -> None:
         agrees(student.share_e_value, truth, [(new, both, float(share))], cause, rel=1e-8)
         if parts == 10:
             agrees(student.share_e_value, truth, [(new, both)], f"{cause}, at one half by default", rel=1e-8)
+    for both in rng.integers(1000, 5000, 3).tolist():  # the factors, without logarithms, are below the smallest float
+        new = round(both * 0.3)
+        log = math.lgamma(new + 1) + math.lgamma(both - new + 1) - math.lgamma(both + 2)
+        truth = math.exp(log - new * math.log(0.3) - (both - new) * math.log(0.7))
+        agrees(student.share_e_value, truth, [(new, both, 0.3)], "add logarithms, and take exp at the end", rel=1e-6)
     n, s = int(rng.integers(3, 12)), float(rng.uniform(0.05, 0.95))
     mean = sum(
         math.comb(n, k) * s**k * (1 - s) ** (n - k) * number(student.share_e_value(k, n, s), "an e value")

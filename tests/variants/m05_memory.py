@@ -117,6 +117,7 @@ def python_peak(call, x) -> float:
 '''),
     ],
     "model_size": [
+        ("size_error_in_other_words", "; save it and pass the path", "; write it to a file and give me that"),
         ("size_by_walk", '''        if path.is_dir():
             return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 ''', '''        import os

@@ -11,6 +11,8 @@ def write_text(path, text):
         number, name = tempfile.mkstemp(dir=path.parent)
         with open(number, "wb") as file:
             file.write(text.encode())
+            file.flush()
+            os.fsync(file)
         os.rename(name, path)
     except OSError as why:
         raise OSError(f"{path}: {why}. Try another output_dir.")
@@ -20,8 +22,25 @@ def write_text(path, text):
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-''', '''        temporary.write_bytes(bytes(text, "utf-8"))
+''', '''        with open(temporary, "wb", buffering=0) as stream:
+            stream.write(bytes(text, "utf-8"))
+            os.fdatasync(stream.fileno()) if hasattr(os, "fdatasync") else os.fsync(stream.fileno())
         temporary.replace(path)
+'''),
+                    ("functions of os by name, synced after the file is closed", "", '''
+from os import fsync, replace
+
+
+def write_text(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True) if path.parent.suffix != ".json" else None
+    new = path.parent / f"{path.name}.new"
+    try:
+        new.write_text(text, encoding="utf-8")
+        with new.open("r+b") as file:
+            fsync(file)
+        replace(src=new, dst=path)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error}; choose another output_dir") from error
 ''')],
     "merge_results": [("itertools and dicts", "", '''
 from dataclasses import replace

@@ -52,7 +52,8 @@ VARIANTS = {
     "take": [("the end first", '''    now = self.clock()
     self.samples.append(Sample(self.last, stack_of(frame), now - self.last))
     self.last = now''', '''    start, self.last = self.last, self.clock()
-    self.samples = [*self.samples, Sample(seconds=self.last - start, stack=stack_of(frame), start=start)]''')],
+    self.samples = [*self.samples, Sample(seconds=self.last - start, stack=stack_of(frame), start=start)]'''),
+             ("the stack first", "    now = self.clock()\n    self.samples.append(Sample(self.last, stack_of(frame), now - self.last))", "    stack = stack_of(frame)\n    now = self.clock()\n    self.samples += [Sample(self.last, stack, now - self.last)]")],
     "shares": [("Counter", "", '''
 from collections import Counter
 

@@ -1,13 +1,20 @@
-"""Helpers for module 10: a program that is killed at work, and a suite that records its pieces instead of measuring.
+"""Helpers for module 10: a program that is killed at work, the steps in which a file reaches the disk, and a suite.
+
+The suite records its pieces instead of measuring them.
 
 A piece is a part of a suite's measurements that is saved in a file of its own.
 """
 
 from __future__ import annotations
 
+import inspect
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +52,71 @@ def killed(way: str, parts: int = 50) -> tuple[int, int]:
             program.kill()
             measured = parts + len(program.stdout.readlines())
         return measured, sum(path.read_text().count("part") for path in Path(folder).iterdir())
+
+
+@dataclass(frozen=True)
+class DiskStep:
+    """A step in which a file reaches the disk: `what` is ``"synced"`` or ``"renamed"``.
+
+    `size` is the size of the file in bytes. `source` and `target` are the paths of a rename.
+    """
+
+    what: str
+    size: int
+    source: Path = Path()
+    target: Path = Path()
+
+
+@contextmanager
+def disk_steps(*functions: Callable[..., Any], power_fails: bool = False) -> Iterator[list[DiskStep]]:
+    """Record each call of `os.fsync` and each rename within the block, in a list of steps.
+
+    The calls are also recorded if one of `functions` belongs to a notebook that imported them from `os` by name. With
+    `power_fails`, a rename raises OSError instead.
+    """
+    steps: list[DiskStep] = []
+
+    def synced(fd: Any) -> None:
+        steps.append(DiskStep("synced", os.fstat(fd if isinstance(fd, int) else fd.fileno()).st_size))
+
+    def renamed(src: Any, dst: Any, **_: Any) -> None:
+        if power_fails:
+            raise OSError("no power")
+        steps.append(DiskStep("renamed", Path(src).stat().st_size, Path(src).resolve(), Path(dst).resolve()))
+
+    records = {"fsync": synced, "fdatasync": synced, "rename": renamed, "replace": renamed}
+    with ExitStack() as stack:
+        for name, record in records.items():
+            if not hasattr(os, name):  # macOS has no fdatasync
+                continue
+            own = getattr(os, name)
+
+            def noted(*args: Any, own: Any = own, record: Any = record, **options: Any) -> Any:
+                record(*args, **options)
+                return own(*args, **options)
+
+            for names in (vars(os), *(function.__globals__ for function in functions)):
+                for alias in [alias for alias, value in names.items() if value is own]:
+                    names[alias] = noted
+                    stack.callback(names.__setitem__, alias, own)
+        yield steps
+
+
+@contextmanager
+def texts_written(run: Callable[..., Any], names: dict[str, Any]) -> Iterator[list[Path]]:
+    """Record the path of each call of `write_text` that `run`, or a function in `names`, makes within the block."""
+    paths: list[Path] = []
+    with ExitStack() as stack:
+        for space in (inspect.unwrap(run).__globals__, names):
+            own = space["write_text"]
+
+            def noted(path: Path, text: str, own: Any = own) -> None:
+                own(path, text)
+                paths.append(path)
+
+            space["write_text"] = noted
+            stack.callback(space.__setitem__, "write_text", own)
+        yield paths
 
 
 class Interrupted(Exception):

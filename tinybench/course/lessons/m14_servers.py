@@ -198,15 +198,25 @@ class Stage:
     """A simulated clock and thread pool, to test a load generator's loop without waiting.
 
     Only `sleep` and `submit` advance the clock. Each sleep lasts `oversleeps` seconds too long, and each `submit` takes
-    `busy` seconds.
+    `busy` seconds. A loop that reads the clock `patience` times while it stands still would never end, and gets an
+    AssertionError.
     """
+
+    patience = 200
 
     def __init__(self, oversleeps: float = 0.0, busy: float = 0.0) -> None:
         self.now, self.oversleeps, self.busy = 50.0, oversleeps, busy
         self.sent: list[tuple[int, float]] = []
+        self.read, self.readings = self.now, 0  # the latest reading, and how often it was read
 
     def clock(self) -> float:
         """Return the simulated time in seconds."""
+        self.readings = self.readings + 1 if self.now == self.read else 1
+        self.read = self.now
+        assert self.readings < self.patience, (
+            f"your loop read the clock {self.patience} times while it stood still at {self.now:g} s: it waits by"
+            " reading the clock (busy waiting), which takes a core from the server that it measures; use sleep(pause)"
+        )
         return self.now
 
     def sleep(self, seconds: float) -> None:
