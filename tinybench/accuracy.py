@@ -432,7 +432,7 @@ class McNemarResult:
         )
         rows, test = number_of(self.rows, "row"), f"McNemar, {method}"
         if self.groups:
-            rows, few, test = f"{rows} in {self.groups} groups", "", f"signs of groups, {method}"
+            rows, few, test = f"{rows} in {number_of(self.groups, 'group')}", "", f"signs of groups, {method}"
         return (
             f"{100 * self.difference:+.2f} points for a over b on {rows}: only a right {self.only_a}, "
             f"only b right {self.only_b}, {p_text(self.p_value, few)} ({test})"

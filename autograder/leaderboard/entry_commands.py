@@ -115,7 +115,8 @@ def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None,
     referee = Referee(olympics, _read(kept), None, without_sandbox if unconfined else confined)
     scores, _ = referee.measure(data, lambda text: print(f"  {text}", flush=True))
     latency, memory, (right, total, worth) = scores["latency"], scores["memory"], scores["accuracy"]["public"]
-    counted = f"{right} of {number_of(total, 'public digit')}, copies that are worth {worth:.0f} independent ones"
+    independent = number_of(f"{worth:.0f}", "independent one")
+    counted = f"{right} of {number_of(total, 'public digit')}, copies that are worth {independent}"
     rows = [
         ("latency", Score(*latency["ratio"]), times, quantity(latency["seconds"], "s")),
         ("memory", Score(*memory["ratio"]), times, quantity(memory["bytes"], "B")),

@@ -32,6 +32,7 @@ from tinybench.load import (
     throughput,
     utilisation,
 )
+from tinybench.support.basics.numbers import with_digits
 from tinybench.support.traffic.batching import in_virtual_time
 from tinybench.support.traffic.queue_runs import cost_per_million, redrawn, rule_of_thumb, settled_after
 
@@ -201,11 +202,13 @@ def test_a_plan_near_saturation_is_sure_only_of_what_its_runs_show() -> None:
     calm = instances_needed(80, EXPONENTIAL, 0.4)  # the true p99 is 0.23 s
     assert calm[:2] == (1, True)
     assert calm.low < math.log(100) / (100 - 80) < calm.high
-    assert str(calm) == f"1 ({calm.low:.3g} to {calm.high:.3g} s with 1)"
+    width = calm.high - calm.low
+    assert str(calm) == f"1 ({with_digits(calm.low, width)} to {with_digits(calm.high, width)} s with 1)"
     near = instances_needed(99, EXPONENTIAL, 4.5, longest=2**17)  # true: 4.6 s
     assert near[:2] == (1, False)
     assert near.high == math.inf
     assert str(near).startswith("cannot tell between 1 and 2 (")
+    assert str(near).endswith(" s or more with 1)")
     assert instances_needed(799, EXPONENTIAL, 0.08, longest=2**15)[:2] == (
         9,
         True,

@@ -124,7 +124,7 @@ def table_of(found: Mapping[str, Mapping[str, Rings]], late: Mapping[str, Rings]
     }
     if late:
         columns["shift found after"] = {
-            kind: f"{median(each.after):.0f} values" if each.after else "" for kind, each in late.items()
+            kind: number_of(f"{median(each.after):.0f}", "value") if each.after else "" for kind, each in late.items()
         }
     lines = [f"{'':16}" + "".join(f"{name:>19}" for name in columns)]
     lines += [f"{kind:16}" + "".join(f"{cells.get(kind, ''):>19}" for cells in columns.values()) for kind in KINDS]

@@ -40,7 +40,7 @@ def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, n
     """
     rows, labels, groups = load_grouped(path)
     if groups is not None:
-        raise ValueError(f"{path} names groups of rows, which only tinybench study uses; use it, or leave them out")
+        raise ValueError(f"only tinybench study uses the groups of rows in {path}; use it, or leave the groups out")
     return load_data(path, batch)[0], rows, labels
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinybench.support.basics.arguments import check_least, check_positive
+from tinybench.support.basics.numbers import with_digits
 
 FIRST, GROWTH = 2**13, 4  # requests of the first run, and by how much each further run is longer
 CONFIDENCE = 0.98  # above 0.95 because each of several runs may err
@@ -28,10 +29,11 @@ class CapacityPlan(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        interval = f"{self.low:.3g} to {self.high:.3g} s with {self.instances}"
-        if self.sure:
-            return f"{self.instances} ({interval})"
-        return f"cannot tell between {self.instances} and {self.instances + 1} ({interval})"
+        width = self.high - self.low
+        low, high = with_digits(self.low, width), with_digits(self.high, width) if math.isfinite(width) else ""
+        ends = f"{low} to {high} s" if high else f"{low} s or more"
+        told = str(self.instances) if self.sure else f"cannot tell between {self.instances} and {self.instances + 1}"
+        return f"{told} ({ends} with {self.instances})"
 
 
 def block_length(services: np.ndarray) -> int:

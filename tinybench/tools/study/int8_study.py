@@ -132,8 +132,8 @@ def tradeoff_study(
             study.accuracies.update(accuracies)
             if groups is not None:
                 effect = f"the design effect of {FP32} is {found[FP32]['design_effect']:.2g}"
-                count = accuracies[FP32].metadata["groups"]
-                study.notes.append(f"intervals of accuracies are by {count} groups of {len(y)} rows; {effect}")
+                counted = number_of(accuracies[FP32].metadata["groups"], "group")
+                study.notes.append(f"intervals of accuracies are by {counted} of {number_of(len(y), 'row')}; {effect}")
             _fill_columns(columns, forms, found, np.resize(X, (max(batch_sizes), X.shape[1])), memory_repeats, say)
             for batch in batch_sizes:
                 say(f"batch {batch}: {number_of(rounds, 'round')} of {number_of(len(forms), 'variant')}")
