@@ -24,7 +24,7 @@ course: sandbox $(READY)  ## for instructors and those who study alone: release 
 test audit: export LEFT_OUT := $(CURDIR)/.venv/.left-out
 PYTEST = pytest -n 3 --durations=12 --dist loadfile --no-loadscope-reorder
 
-test: system lint  ## (14 min) lint, every notebook, check and command, and one case of each family of the audit
+test: system lint  ## (13 min) lint, every notebook, check and command, and one case of each family of the audit
 	$(say)
 	@rm -f $(LEFT_OUT)
 	$(PYTEST) -m "not audit" $(if $(CI),--cov --cov-report= --cov-fail-under=85)
