@@ -42,13 +42,13 @@ class Rings(NamedTuple):
         return wilson_interval(self.rang, self.of)
 
     @property
-    def short(self) -> str:
-        """The proportion, without its interval, and that of refused references."""
-        return f"{self.share:.0%}" + f", {self.refused / self.of:.0%} refused" * bool(self.refused)
+    def refusals(self) -> str:
+        """The proportion of refused references, in words that follow that of streams with an alarm."""
+        return f", {self.refused / self.of:.0%} refused" if self.refused else ""
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.share:.0%} ({low:.0%}–{high:.0%}){self.short.removeprefix(f'{self.share:.0%}')}"
+        return f"{self.share:.0%} ({low:.0%}–{high:.0%}){self.refusals}"
 
 
 def autoregressive(part: float, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -119,7 +119,7 @@ def table_of(found: Mapping[str, Mapping[str, Rings]], late: Mapping[str, Rings]
     """
     heads = {way: way.replace("reference of ", "").replace("value of each", "for each") for way in found}
     columns = {
-        heads[way]: {kind: each.short if late else str(each) for kind, each in by_kind.items()}
+        heads[way]: {kind: f"{each.share:.0%}{each.refusals}" if late else str(each) for kind, each in by_kind.items()}
         for way, by_kind in found.items()
     }
     if late:

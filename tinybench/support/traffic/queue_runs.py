@@ -30,8 +30,9 @@ class CapacityPlan(NamedTuple):
 
     def __str__(self) -> str:
         width = self.high - self.low
-        low, high = with_digits(self.low, width), with_digits(self.high, width) if math.isfinite(width) else ""
-        ends = f"{low} to {high} s" if high else f"{low} s or more"
+        ends = f"{with_digits(self.low, width)} s or more"
+        if math.isfinite(width):
+            ends = f"{with_digits(self.low, width)} to {with_digits(self.high, width)} s"
         told = str(self.instances) if self.sure else f"cannot tell between {self.instances} and {self.instances + 1}"
         return f"{told} ({ends} with {self.instances})"
 
