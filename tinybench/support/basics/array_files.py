@@ -27,10 +27,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the first `batch` rows, all rows, and the labels or None. If the file has fewer rows, repeat them."""
     arrays = load_arrays(path)
-    rows = arrays["X"]
-    if batch < 1:
-        raise ValueError(f"--batch is {batch}; a call takes at least one row")
-    return np.resize(rows, (batch, *rows.shape[1:])), rows, arrays.get("y")
+    return _first_rows(arrays["X"], batch), arrays["X"], arrays.get("y")
 
 
 def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -41,7 +38,7 @@ def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, n
     rows, labels, groups = load_grouped(path)
     if groups is not None:
         raise ValueError(f"only tinybench study uses the groups of rows in {path}; use it, or leave the groups out")
-    return load_data(path, batch)[0], rows, labels
+    return _first_rows(rows, batch), rows, labels
 
 
 def load_grouped(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -50,3 +47,9 @@ def load_grouped(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]
     if "y" not in arrays:
         raise ValueError(f"{path} has no labels; accuracy needs y: np.savez(file, X=rows, y=labels)")
     return arrays["X"], arrays["y"], arrays.get("groups")
+
+
+def _first_rows(rows: np.ndarray, batch: int) -> np.ndarray:
+    if batch < 1:
+        raise ValueError(f"--batch is {batch}; a call takes at least one row")
+    return np.resize(rows, (batch, *rows.shape[1:]))
