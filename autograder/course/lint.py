@@ -12,6 +12,7 @@ from nbformat import NotebookNode
 from autograder.course.notebook import (
     BEGIN_HIDDEN,
     BEGIN_SOLUTION,
+    COLLAPSED_SECTION,
     END_HIDDEN,
     END_SOLUTION,
     HIDDEN_SOURCE,
@@ -19,6 +20,7 @@ from autograder.course.notebook import (
     Cell,
     NotebookError,
     cells_of,
+    optional_cells,
     read_notebook,
 )
 from autograder.course.release import stub_solutions
@@ -40,6 +42,9 @@ def problems(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
         seen.add(cell.id)
         for why in (*_metadata_problems(cell), *_marker_problems(cell), *_reading_problems(cell)):
             yield cell.id, why
+    for cell in cells:
+        if cell.is_written and cell.id in optional_cells(cells):
+            yield cell.id, "a student's cell in an optional section; move it to the core or to an optional notebook"
     first = next((cell.source for cell in cells if cell.is_code), "")
     if 'sys.path.insert(0, "..")' not in first:
         yield "first code cell", 'must hold sys.path.insert(0, ".."), so that the student\'s package is found'
@@ -51,8 +56,10 @@ def _metadata_problems(cell: Cell) -> Iterator[str]:
         yield "has outputs; `autograder lint --fix` clears them"
     if cell.id != node.id:
         yield f"its cell id {node.id!r} differs from its grade_id; `autograder lint --fix` sets it"
-    if unknown := set(node.metadata) - {"tags", "nbgrader", "jupyter"}:
+    if unknown := set(node.metadata) - {"tags", "nbgrader", "jupyter", COLLAPSED_SECTION}:
         yield f"metadata {sorted(unknown)}; `autograder lint --fix` drops it"
+    if bool(node.metadata.get(COLLAPSED_SECTION)) != cell.begins_optional_section:
+        yield 'collapsed are sections whose heading ends with "(optional)"; `autograder lint --fix` sets it'
     if unknown := {tag.partition(":")[0] for tag in cell.tags} - KNOWN_TAGS:
         yield f"unknown tags {sorted(unknown)}; known are {sorted(KNOWN_TAGS)}"
 
@@ -115,13 +122,14 @@ def _stub_problems(cell: Cell) -> Iterator[str]:
 
 
 def clean(notebook: NotebookNode) -> None:
-    """Clear outputs and unknown metadata, collapse the cells that have a caption, and use grade_ids as cell ids."""
+    """Clear outputs and unknown metadata, collapse captions and optional sections, and use grade_ids as cell ids."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         kept = {k: v for k, v in cell.metadata.items() if k in ("tags", "nbgrader")}
         collapsed = {"jupyter": HIDDEN_SOURCE} if Cell.of(cell).caption else {}
+        collapsed |= {COLLAPSED_SECTION: True} if Cell.of(cell).begins_optional_section else {}
         cell.metadata = nbformat.from_dict(kept | collapsed)
         cell.id = Cell.of(cell).id
 

@@ -17,6 +17,7 @@ BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 _HIDDEN = re.compile(rf"(?<![^\S\n])[^\S\n]*+{BEGIN_HIDDEN}(?:(?!{BEGIN_HIDDEN}).)*?{END_HIDDEN}[^\n]*\n?", re.S)
 CAPTION = re.compile(r"# (?:Given|Figure|Check): \S.*")  # the first line of a collapsed cell, which stays visible
+COLLAPSED_SECTION = "jp-MarkdownHeadingCollapsed"  # JupyterLab's mark of a collapsed heading
 HIDDEN_SOURCE = {"source_hidden": True}
 MAX_BYTES = 20 * 2**20
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -136,6 +137,17 @@ class Cell:
         return bool(self.node.get("metadata", {}).get("jupyter", {}).get("source_hidden"))
 
     @property
+    def heading_level(self) -> int:
+        """The level of the heading with which a Markdown cell begins, or else 0."""
+        found = re.match(r"(#+) ", self.source) if self.kind == "markdown" else None
+        return len(found[1]) if found else 0
+
+    @property
+    def begins_optional_section(self) -> bool:
+        """Whether the cell is the heading of an optional section, which JupyterLab shows collapsed."""
+        return self.heading_level > 1 and self.source.partition("\n")[0].endswith("(optional)")
+
+    @property
     def code(self) -> str:
         """The source as exported to a package: without caption, solution markers and hidden checks."""
         return without_solution_markers(self.visible.removeprefix(self.caption).lstrip("\n"))
@@ -163,6 +175,18 @@ def course_notebooks(root: Path) -> Iterator[Path]:
         if not notebook.is_file():
             raise NotebookError(notebook, None, "missing; a module's folder holds one notebook of the same name")
         yield notebook
+
+
+def optional_cells(cells: Iterable[Cell]) -> set[str]:
+    """Return the names of the cells in sections whose headings end with "(optional)"."""
+    found, level = set[str](), 0
+    for cell in cells:
+        if cell.begins_optional_section and not 0 < level < cell.heading_level:
+            level = cell.heading_level
+        elif 0 < cell.heading_level <= level:
+            level = 0
+        found |= {cell.id} if level else set()
+    return found
 
 
 def optional(names: Iterable[str]) -> set[str]:
