@@ -14,6 +14,8 @@ import numpy as np
 
 from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.comparisons.cautions import independent_values
+from tinybench.support.comparisons.two_samples import compare_batches, few_batches
 
 FIRST_LOOK = 10  # the first round after which the p-value is tested
 
@@ -99,6 +101,20 @@ def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
             "last p": [float(p[-1]) for p in dipped + calm],
         },
     }
+
+
+def ratio_of_rounds(
+    a: list[float], b: list[float], median_ratio: Callable[[list[float], list[float]], tuple[float, float, float]]
+) -> tuple[float, float, float, int]:
+    """Return the median ratio, its 95 % interval, and the number of values that the interval comes from.
+
+    If rounds depend on each other, these values are batches of rounds, as in `tinybench.comparison.compare`.
+    """
+    x, y, _ = independent_values(a, b, True)
+    if few_batches(x, y, len(a)):
+        found = compare_batches(x, y)
+        return found["ratio"], *found["ratio_ci"], len(x)
+    return *median_ratio(x, y), len(x)
 
 
 def false_winners(
