@@ -15,8 +15,8 @@ from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.type_checks import check_kinds
 from tinybench.support.benchmarks.best_batch import check_batches, confidence_of_choice
-from tinybench.support.benchmarks.metric_runs import MetricRuns, own_name
-from tinybench.support.benchmarks.system_facts import TELLING_FLAGS, system_facts
+from tinybench.support.benchmarks.metric_runs import MetricRuns, name_attribute
+from tinybench.support.benchmarks.system_facts import TELLING_FLAGS, system_record
 from tinybench.support.benchmarks.table_rows import COMPARED, SPEEDUP, against_first, stated
 from tinybench.support.comparisons.optional_toolbox import corrected
 
@@ -60,7 +60,7 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         ``conditions`` holds the conditions that two measurements must share to be compared, as plain text under
         readable names.
     """
-    return system_facts(Path(root), cpu_info)
+    return system_record(Path(root), cpu_info)
 
 
 def name_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def name_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if isinstance(models, Mapping):
         pairs = list(models.items())
     else:
-        pairs = [(own_name(model) or f"model_{index}", model) for index, model in enumerate(models)]
+        pairs = [(name_attribute(model) or f"model_{index}", model) for index, model in enumerate(models)]
     if not pairs:
         raise ValueError("models is empty; pass a list of models, or a dictionary such as {'fp32': model}")
     named: dict[str, Any] = {}

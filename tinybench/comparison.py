@@ -17,8 +17,8 @@ from tinybench.result import BenchmarkResult
 from tinybench.support.basics.arguments import check_least, check_numbers, check_pairs
 from tinybench.support.comparisons.cautions import check_live, last_start
 from tinybench.support.comparisons.compared import comparison_of
-from tinybench.support.comparisons.race import Tally, race_summary
-from tinybench.support.comparisons.ratio_words import undecided
+from tinybench.support.comparisons.race import RaceTally, race_summary
+from tinybench.support.comparisons.ratio_words import needs_more_rounds
 from tinybench.support.comparisons.stored_results import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.support.comparisons.two_samples import check_plan, check_ratios, check_wins, median_interval
 from tinybench.support.comparisons.verdict import Comparison, Gate
@@ -82,7 +82,7 @@ def decide(change: float, interval: tuple[float, float], n: int, margin: float =
     if low > 0:
         return "slower"
     distance = max(abs(change), margin - abs(change))
-    return undecided(runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
+    return needs_more_rounds(runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
 
 
 def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def until_decided(
     `time_is_up()` returns True. The highest e value is that for a winner; it is 1.0 before the first round.
     """
     coin = coin or random.Random()
-    tally = Tally(sign_e_value, margin)
+    tally = RaceTally(sign_e_value, margin)
     highest = 1.0
     while True:
         times = {name: measure(name) for name in coin.sample(names, 2)}

@@ -49,7 +49,7 @@ def sign_test(a, b):
         case (_, True):
             return "slower"
 '''),
-               ("an early return each", '''    return undecided(runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
+               ("an early return each", '''    return needs_more_rounds(runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
 ''', '''    more = runs_to_decide(n, (high - low) / 2, distance, confidence) - n
     if more <= 1:
         return "undecided: needs about 1 more round"

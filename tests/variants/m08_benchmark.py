@@ -52,8 +52,8 @@ def name_models(models):
         raise ValueError(f"{times} models have the name {name}")
     return dict(named)
 '''),
-                    ("a match", "    if isinstance(models, Mapping):\n        pairs = list(models.items())\n    else:\n        pairs = [(own_name(model) or f\"model_{index}\", model) for index, model in enumerate(models)]\n",
-                     "    match models:\n        case Mapping():\n            pairs = [*models.items()]\n        case _:\n            pairs = [(own_name(m) or f\"model_{i}\", m) for i, m in zip(range(len(models)), models)]\n")],
+                    ("a match", "    if isinstance(models, Mapping):\n        pairs = list(models.items())\n    else:\n        pairs = [(name_attribute(model) or f\"model_{index}\", model) for index, model in enumerate(models)]\n",
+                     "    match models:\n        case Mapping():\n            pairs = [*models.items()]\n        case _:\n            pairs = [(name_attribute(m) or f\"model_{i}\", m) for i, m in zip(range(len(models)), models)]\n")],
     "best_throughput": [("statistics and arrays", "", '''
 import statistics
 

@@ -19,7 +19,7 @@ from tinybench.support.basics.type_checks import check_kinds
 DIGIT = (1, 28, 28)  # the default input shape
 
 
-def own_name(model: Any) -> str | None:
+def name_attribute(model: Any) -> str | None:
     """Return the attribute ``name`` of a model if it is a non-empty text, else None."""
     name = getattr(model, "name", None)
     return name if isinstance(name, str) and name else None

@@ -114,7 +114,7 @@ def integer_kernels() -> dict[str, str] | None:
         return None
 
 
-def system_facts(root: Path, cpu_info: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+def system_record(root: Path, cpu_info: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
     """Return the record of `tinybench.benchmark.system_info`. `cpu_info` reads the text of ``/proc/cpuinfo``."""
     text = _text(root / "proc" / "cpuinfo")
     cpu = cpu_info(text) if text else cpu_elsewhere(cpu_info)

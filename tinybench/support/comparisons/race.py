@@ -15,7 +15,7 @@ from tinybench.support.comparisons.two_samples import pair_names, second_opinion
 from tinybench.support.comparisons.verdict import Comparison
 
 
-class Tally:
+class RaceTally:
     """Counts of the rounds of a race between a and b, and the evidence that they hold.
 
     `e_value(more, rounds)` is the e value of `more` rounds of one kind among `rounds`; see

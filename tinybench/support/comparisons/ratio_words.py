@@ -22,7 +22,7 @@ def in_words(verdict: str, metric: str, unit: str) -> str:
     return dict(zip(("faster", "slower"), words_for(metric, unit), strict=True)).get(verdict, verdict)
 
 
-def undecided(more: int) -> str:
+def needs_more_rounds(more: int) -> str:
     """Return the verdict ``"undecided: needs about 120 more rounds"``, for at least 1 and at most a million rounds."""
     if more > 10**6:
         return "undecided: needs over 1,000,000 more rounds"
