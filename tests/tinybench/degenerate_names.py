@@ -38,6 +38,7 @@ ELSEWHERE = {
     "result.BenchmarkResult.mean_ci": CONVENTION,
     "result.BenchmarkResult.percentile": "a percentile of the values, without an interval",
     "result.format_interval": WRAPS,
+    "race.RaceTally._evidence": "the e value of a count of rounds; `sign_e_value` is tried",
     "two_samples._t_test": "by `compare_batches`, whose `few_batches` refuses batches that do not differ",
     "two_samples.smallest_p": "the least p-value of a sign test over a count of rounds",
     "result.is_interval": "says whether two ends are an interval; `test_one_value` tries what shows them",

@@ -42,6 +42,7 @@ from tinybench import (
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
 from tinybench.support.basics import grouped_rows
+from tinybench.support.benchmarks import best_batch
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
 from tinybench.support.traffic import load_checks, queue_runs
@@ -260,8 +261,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda both, paired: comparison.compare(pair(both[0], "m", ""), pair(both[1], "m", ""), paired),
         [(both, paired) for both in KNOWN for paired in (True, False)],
     ),
-    "benchmark.confidence_of_choice": (
-        number(0, 1), benchmark.confidence_of_choice, [({1: [1.0]}, 1), ({1: FLAT, 2: FLAT}, 1)]
+    "best_batch.confidence_of_choice": (
+        number(0, 1), best_batch.confidence_of_choice, [({1: [1.0]}, 1), ({1: FLAT, 2: FLAT}, 1)]
     ),
     "benchmark.best_throughput": (
         lambda found: 0 < found.confidence < 1, lambda v: benchmark.best_throughput({1: pair(v)}), of(FINITE)
