@@ -20,7 +20,7 @@ LEFT = {
     "model_size": FIXED, "merge_results": FIXED, "prune_weights": FIXED, "prune_units": FIXED, "low_rank": FIXED,
     "Journal.record": FIXED, "instances_needed": FIXED, "judge": FIXED, "types_that_ran": FIXED,
     "DriftAlarm.update": FIXED, "membership_probability": FIXED, "replicate": FIXED,
-    "output_kind": SAME, "check_parity": SAME, "distillation_loss": SAME,
+    "check_parity": SAME, "distillation_loss": SAME,
 }  # fmt: skip
 
 
