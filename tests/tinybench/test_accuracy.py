@@ -252,7 +252,7 @@ def test_labels_of_outputs() -> None:
     ]:
         assert predicted_labels(outputs, kind, classes, threshold).tolist() == truth
     for wrong in [(TALL, "probabilities", [0, 1, 2]), (np.eye(3), "probabilities", [0, 1, 2], 0.5)]:
-        with pytest.raises(ValueError, match="column|threshold"):
+        with pytest.raises(ValueError, match=r"column|threshold"):
             predicted_labels(*wrong)
 
 
