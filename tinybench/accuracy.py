@@ -15,7 +15,7 @@ from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.arguments import check_share
 from tinybench.support.basics.class_labels import checked_labels, output_kind, predicted_labels
-from tinybench.support.basics.counted_rows import check_counts, packed_rows
+from tinybench.support.basics.counted_rows import check_right_rows, packed_rows
 from tinybench.support.basics.grouped_rows import group_deviations, named_groups, numbered_groups, sign_flip_p
 from tinybench.support.basics.labelled_data import named_datasets as named_datasets
 from tinybench.support.basics.labelled_data import right_rows
@@ -34,7 +34,7 @@ def wilson_interval(
     ValueError if there are no rows, `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
     `worth` is the number of independent rows that all rows are worth (`effective_rows`), by default `total`.
     """
-    check_counts(correct, total, confidence, worth)
+    check_right_rows(correct, total, confidence, worth)
     if worth is not None:
         correct, total = worth / total * correct, worth / total * total
     from scipy.special import ndtri  # quantiles of the normal distribution

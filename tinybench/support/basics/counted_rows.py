@@ -10,7 +10,7 @@ import numpy as np
 from tinybench.support.basics.numbers import number_of
 
 
-def check_counts(correct: float, total: float, confidence: float, worth: float | None = None) -> None:
+def check_right_rows(correct: float, total: float, confidence: float, worth: float | None = None) -> None:
     """Raise ValueError unless `correct` of `total` rows are counts, and `confidence` and `worth` are possible."""
     if not 1 <= total < math.inf or total != int(total):
         raise ValueError(f"total is {total}; an accuracy needs at least one row")
