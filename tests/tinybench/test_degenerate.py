@@ -41,7 +41,7 @@ from tinybench import (
 )
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
-from tinybench.support.basics import grouped_rows
+from tinybench.support.basics import grouped_rows, paired_rows
 from tinybench.support.benchmarks import best_batch
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
@@ -169,10 +169,10 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         [(0, 0), (0, 1), (1, 1), (0, 9), (9, 9), (6, 5), (1, 5, 0.0), (1, 5, 1.0)]
         + [(bad, 5) for bad in BAD] + [(1, bad) for bad in BAD],
     ),
-    "accuracy.count_interval": (interval(0), accuracy.count_interval, [*of((0, 1, *BAD)), (3, 0.0), (3, 1.0)]),
-    "accuracy.exact_p": (p_value, accuracy.exact_p, [(0, 0), (1, 0), (500, 0)] + [(bad, 1) for bad in BAD]),
-    "accuracy.difference_interval": (
-        interval(-1, 1), accuracy.difference_interval,
+    "paired_rows.count_interval": (interval(0), paired_rows.count_interval, [*of((0, 1, *BAD)), (3, 0.0), (3, 1.0)]),
+    "paired_rows.exact_p": (p_value, paired_rows.exact_p, [(0, 0), (1, 0), (500, 0)] + [(bad, 1) for bad in BAD]),
+    "paired_rows.difference_interval": (
+        interval(-1, 1), paired_rows.difference_interval,
         [(0, 0, 0), (0, 0, 1), (0, 0, 9), (9, 0, 9), (0, 9, 9), (1, 0, 1), (5, 5, 9)]
         + [(bad, 0, 9) for bad in BAD] + [(0, 0, bad) for bad in BAD],
     ),
@@ -194,8 +194,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
             ([1, 1], [1, 1], [0, 0], [1, 2]), ([1, 1], [1, 1], [0, 0], [1, 1]), ([1, 1], [1, 1], [0, 0], [1, NAN]),
         ],
     ),
-    "accuracy.McNemarResult.difference_ci": (
-        interval(-1, 1), lambda *counts: accuracy.McNemarResult(1.0, *counts, True).difference_ci,
+    "paired_rows.McNemarResult.difference_ci": (
+        interval(-1, 1), lambda *counts: paired_rows.McNemarResult(1.0, *counts, True).difference_ci,
         [(0, 0, 0), (0, 0, 1), (0, 0, 9), (9, 0, 9), (0, 9, 9)],
     ),
     "grouped_rows.sign_flip_p": (

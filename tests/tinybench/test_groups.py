@@ -11,9 +11,10 @@ import pytest
 from scipy import stats
 
 from tinybench import Benchmark, accuracy, compare, measure_accuracy, pareto, production
-from tinybench.accuracy import cluster_interval, design_effect, difference_interval, effective_rows, mcnemar
+from tinybench.accuracy import cluster_interval, design_effect, effective_rows, mcnemar
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.grouped_rows import named_groups, sign_flip_p
+from tinybench.support.basics.paired_rows import difference_interval, exact_p
 
 RNG = np.random.default_rng(0)
 IMAGES = np.repeat(np.arange(60), 6)
@@ -90,7 +91,7 @@ def test_signs_are_counted() -> None:
 def test_mcnemar_by_groups() -> None:
     a, b = labels(seed=4, share=0.95), labels(seed=5, share=0.85)
     rows, alone = mcnemar(Y, a, b), mcnemar(Y, a, b, np.arange(360))
-    assert alone.p_value == pytest.approx(accuracy.exact_p(rows.only_a, rows.only_b))
+    assert alone.p_value == pytest.approx(exact_p(rows.only_a, rows.only_b))
     assert alone.difference_ci == pytest.approx(rows.difference_ci)
     assert rows.difference_ci == difference_interval(rows.only_a, rows.only_b, 360)
     found = mcnemar(Y, a, b, IMAGES)

@@ -48,7 +48,7 @@ ALLOWED = {
     "tinybench/tools/study/gains.py": {"len(latency)": "a study has 2 variants or more"},
     "tinybench/support/basics/dependence.py": {"n": "2 values or more"},
     "tinybench/tools/history/entry.py": {"system.get('cores', '?')": "a name that stored histories are found by"},
-    "tinybench/memory.py": {"blocks": "a constant"},
+    "tinybench/support/footprint/memory_results.py": {"blocks": "a constant"},
     "tinybench/pareto.py": {"requirement": "a name, and a verb"},
     "tinybench/tools/study/precision_comparison.py": {"level": "a percentage"},
     "tinybench/support/reports/sections.py": {"len(latency)": "3 models or more"},
