@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from tests.benchmarks.rollout import subject
 from tests.tinybench.servers import double, served
 from tinybench.onnx import to_onnx
-from tinybench.production import STAGES, RolloutState
+from tinybench.rollout import STAGES, RolloutState
 from tinybench.shell.cli import main
 from tinybench.tools.rollout.engine import roll_out, run_rollout
 from tinybench.tools.rollout.journal import EventLog

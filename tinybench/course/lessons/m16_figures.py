@@ -1,4 +1,4 @@
-"""Figures for module 16's first half: dashboard panels, burn rates, histogram buckets and drift."""
+"""Figures for module 16: dashboard panels, burn rates, histogram buckets and drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures for module 16's second half. Each ``figure_of_…`` returns arguments for `show_figure`."""
+"""Figures for the optional notebook 16_rollout. Each ``figure_of_…`` returns arguments for `show_figure`."""
 
 from __future__ import annotations
 
