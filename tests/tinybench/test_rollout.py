@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,3 +186,15 @@ def test_wrong_input_has_clear_words(tmp_path: Path, capsys: pytest.CaptureFixtu
     for words, arguments in tries.items():
         assert main(["rollout", *arguments]) == 3
         assert words in capsys.readouterr().err
+
+
+def test_in_a_package_without_the_optional_notebook(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = double(tmp_path / "double.onnx")
+    np.save(data := tmp_path / "rows.npy", np.ones((4, 4), np.float32))
+    monkeypatch.setitem(sys.modules, "tinybench.rollout", None)
+    for name in [name for name in sys.modules if name.startswith("tinybench.tools.rollout.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["rollout", str(model), str(model), "--data", str(data)]) == 3
+    assert "the optional 16_rollout" in capsys.readouterr().err

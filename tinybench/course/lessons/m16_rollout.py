@@ -115,7 +115,7 @@ class Rehearsal(NamedTuple):
 
     def __str__(self) -> str:
         state = self.end
-        how = {"promoted": "promoted", "running": "still running"}.get(state.status, f"rolled back by {state.why}")
+        how = {"promoted": "promoted", "running": "still running"}.get(state.status, f"rolled back ({state.why})")
         met = f"{self.met / self.users:.1%} of them met the fault"
         return f"{how} at {self.looks[-1].share:.0%} after {number_of(f'{self.users:,}', 'user')}; {met}"
 

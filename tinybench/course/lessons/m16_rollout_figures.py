@@ -78,8 +78,8 @@ def told_of_stops(unequal: Stops, planned: int, change: float) -> str:
         f"anytime-valid: {found.mean():.0%} stopped, after "
         f"{number_of(f'{users.mean():,.0f}', 'user')} of each on average (planned: "
         f"{planned:,})\n"
-        f"the true change is {100 * change:.1f} points; the earlier half of them saw "
-        f"{100 * early.mean():.1f}, all of them {100 * estimates.mean():.1f}: who stops early saw it too large"
+        f"the true change is {100 * change:.1f} points; these tests estimate {100 * estimates.mean():.1f} on average when "
+        f"they stop, and the earlier half of them {100 * early.mean():.1f}"
     )
 
 
