@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.accuracy import wilson_interval
 from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.course.lessons.m16 import PHASES, Sent
 from tinybench.support.basics.numbers import number_of
@@ -220,12 +221,14 @@ def figure_of_alarm(
         else "The alarm does not fire."
     )
     rates = {name: float(np.mean(np.array(first[name]) > 0)) for name in names}
-    false = "; ".join(f"{name}: {rate:.1%}" for name, rate in rates.items())
+    streams = len(first[names[0]])
+    ends = {name: wilson_interval(round(rate * streams), streams) for name, rate in rates.items()}
+    false = "; ".join(f"{name}: {rate:.1%} ({ends[name][0]:.1%}–{ends[name][1]:.1%})" for name, rate in rates.items())
     return {
         "figure": figure,
         "alt": f"Left, the capital over the requests, on a logarithmic axis, with a line at {1 / level:g}. {told} "
         f"Right, the share of false alarms so far. At the end: {false}.",
-        "caption": f"{told} No label was needed. Right, {len(first[names[0]])} simulated streams in which nothing "
+        "caption": f"{told} No label was needed. Right, {streams} simulated streams in which nothing "
         f"changes: {false}. Repeating a test for one look collects the false alarms of every look.",
         "data": {"way": names, "false alarms": list(rates.values())},
     }
