@@ -46,18 +46,15 @@ def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, A
     panels[0].set(ylabel="found a difference (%)", ylim=(0, None))
     panels[0].legend(fontsize=9)
     panels[1].set(ylim=(0, 102))
-    one, peeking, anytime = (
-        [_with_interval(found(stops), len(stops.peeking)) for stops in (equal, unequal)]
-        for found in (
-            lambda stops: at_the_plan(stops, planned),
-            lambda stops: float(stops.share("peeking")[-1]),
-            lambda stops: float(stops.share("anytime")[-1]),
-        )
+    ends = {name: [float(stops.share(name)[-1]) for stops in (equal, unequal)] for name in ("peeking", "anytime")}
+    ends["one look"] = [at_the_plan(stops, planned) for stops in (equal, unequal)]
+    (peeking, _), (anytime, anytime_found), (one, one_found) = (
+        [_with_interval(share, len(equal.peeking)) for share in shares] for shares in ends.values()
     )
     said = (
-        f"Equal versions: a difference is found by {peeking[0]} of those who peek, by {anytime[0]} of the anytime-valid "
-        f"tests, and by {one[0]} with one look. A worse version is found by {one[1]} with one look at "
-        f"{number_of(f'{planned:,}', 'user')}, and by {anytime[1]} at any time up to {unequal.users[-1]:,}."
+        f"Equal versions: a difference is found by {peeking} of those who peek, by {anytime} of the anytime-valid tests, "
+        f"and by {one} with one look. A worse version is found by {one_found} with one look at "
+        f"{number_of(f'{planned:,}', 'user')}, and by {anytime_found} at any time up to {unequal.users[-1]:,}."
     )
     return {
         "figure": figure,
