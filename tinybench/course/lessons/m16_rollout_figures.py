@@ -52,8 +52,8 @@ def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, A
         [_with_interval(share, len(equal.peeking)) for share in shares] for shares in ends.values()
     )
     said = (
-        f"Equal versions: a difference is found by {peeking} of those who peek, by {anytime} of the anytime-valid tests, "
-        f"and by {one} with one look. A worse version is found by {one_found} with one look at "
+        f"Equal versions: a difference is found by {peeking} of those who peek, by {anytime} of the anytime-valid "
+        f"tests, and by {one} with one look. A worse version is found by {one_found} with one look at "
         f"{number_of(f'{planned:,}', 'user')}, and by {anytime_found} at any time up to {unequal.users[-1]:,}."
     )
     return {
