@@ -45,7 +45,7 @@ def counters_begin_anew(student: Any) -> None:
         readings = [float(rng.integers(100, 900))]
         for step, anew in zip(steps.tolist(), fresh.tolist(), strict=True):
             readings.append(float(step) if anew and step < readings[-1] else readings[-1] + step)
-        agrees(student.increase, float(steps.sum()), [(readings,)], "a counter that falls began anew at 0")
+        agrees(student.increase, float(steps.sum()), [(readings,)], "a counter that falls has restarted at 0")
     agrees(student.increase, 0.0, [([],), ([7.0],), ([3.0, 3.0],)], "nothing has grown")
 
 
@@ -252,7 +252,7 @@ def divisions_are_random(student: Any) -> None:
         stayed = np.mean([len({*b} & {*window}) for _, b in drawn])
         mean, reach = stats.hypergeom.mean(m + n, n, n), 5 * stats.hypergeom.std(m + n, n, n) / math.sqrt(permutations)
         random = abs(stayed - mean) < reach and len({*drawn}) > 0.9 * permutations
-        expect(random, f"{what}: they are not random; shuffle anew for each, reference and window together")
+        expect(random, f"{what}: they are not random; shuffle again for each, reference and window together")
         truth = (1 + sum(told[division] >= 0.5 for division in drawn)) / (permutations + 1)
         cause = "the share of all divisions, the observed one among them, that give as much or more: ties count (>=)"
         same(runs[1][0], truth, what, cause)
@@ -284,7 +284,7 @@ def capital_is_staked(student: Any) -> None:
         same(alarm.stakes, [float(stake) for stake in stakes], "stakes", "stake first, then multiply", abs=1e-12)
     alarm = student.DriftAlarm(rng.normal(size=60).tolist(), spacing=1)
     rang = each(student, alarm.add, rng.normal(2, 1, 30).tolist())
-    expect(flag(rang[-1], "the alarm"), "after 30 values shifted by two standard deviations the alarm rings")
+    expect(flag(rang[-1], "the alarm"), "after 30 values shifted by two standard deviations the alarm fires")
 
 
 def answer_alarms(student: Any) -> None:
