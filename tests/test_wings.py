@@ -33,7 +33,7 @@ ROOMS = (
     *("support.benchmarks", "benchmark", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
     *("sampler", "support.profiling", "machine", "bottleneck", "production"),
-    *("tools.study", "tools.roofline", "tools.scaling", "tools.gpu"),
+    *("rollout", "tools.study", "tools.roofline", "tools.scaling", "tools.gpu"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),
     *("support", "tools", "", "course", "shell", "__main__"),
 )

@@ -36,12 +36,13 @@ from tinybench import (
     production,
     quantize,
     result,
+    rollout,
     sampler,
     toolbox,
 )
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
-from tinybench.support.basics import grouped_rows, paired_rows
+from tinybench.support.basics import buckets, conformal, grouped_rows, paired_rows
 from tinybench.support.benchmarks import best_batch
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
@@ -49,7 +50,7 @@ from tinybench.support.traffic import load_checks, queue_runs
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
-from tinybench.tools.study import measurements
+from tinybench.tools.study import measurements, ship_decision
 from tinybench.tools.watching import budget_burn
 
 Judge = Callable[[Any], bool]
@@ -276,14 +277,14 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "pareto.membership_probability": (
         lambda found: all(0 <= share <= 1 for share in found), pareto.membership_probability, of(GRADED[1:], SHARE)
     ),
-    "production.interval_of": (
+    "ship_decision.interval_of": (
         lambda found: unknown(*found) or found[0] <= found[1],
-        lambda name, v: production.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
+        lambda name, v: ship_decision.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, v) for name in REQUIREMENTS for v in FINITE],
     ),
-    "production.interval_of, no scatter": (
+    "ship_decision.interval_of, no scatter": (
         lambda found: unknown(*found),
-        lambda name, v: production.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
+        lambda name, v: ship_decision.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, [1.0]) for name in REQUIREMENTS] + [(name, FLAT) for name in ("accuracy_min", "energy_budget_mj")],
     ),
     "compress.seed_verdict": (
@@ -428,8 +429,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         + [(0.5, *h) for h in (([], []), ([INF], [3]), ([1, INF], [0, 0]), ([2, 1, INF], [1, 2, 3]), ([1, 2], [1, 2]))]
         + [(0.5, [1, 2, INF], c) for c in ([5, 3, 8], [1, 2], [-1, 0, 2], [1, NAN, 2], [1, 2, NAN])],
     ),
-    "production.quantile_bounds": (
-        interval(0), production.quantile_bounds,
+    "buckets.quantile_bounds": (
+        interval(0), buckets.quantile_bounds,
         [(q, [1, INF], [1, 2]) for q in (-1, 2, NAN)] + [(0.5, [1, INF], [0, 0]), (0.5, [], []), (0.5, [1, 2, INF], [5, 3, 8])],
     ),
     "production.psi": (
@@ -444,30 +445,30 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "production.permutation_p, a statistic without a value": (
         p_value, lambda a, b: production.permutation_p(lambda *_: NAN, a, b), [(WIDE, WIDE)]
     ),
-    "production.conformal_p": (
-        number(0, 1), lambda seen, value: production.conformal_p(seen, value, random.Random(0)),
+    "conformal.conformal_p": (
+        number(0, 1), lambda seen, value: conformal.conformal_p(seen, value, random.Random(0)),
         [([], 1.0), ([1.0], 1.0), (FLAT, 2.0), ([1.0], NAN), ([1.0], INF)],
     ),
     "production.DriftAlarm.evidence": (
         e_value, alarm, [([],), ([1.0] * 50,), ([NAN],), (FLAT, FLAT), (FLAT, [NAN]), (FLAT, [], 0), (FLAT, [], 1), (FLAT, [], 2)]
     ),
-    "production.users_needed": (
-        lambda found: found >= 1, production.users_needed,
+    "rollout.users_needed": (
+        lambda found: found >= 1, rollout.users_needed,
         [(0, 0), (0.1, 0), (0.5, 0.6), (-0.1, 0.1), (NAN, 0.1), (0.1, NAN), (0.1, 1e-200), (0, 1)]
         + [(0.1, 0.1, level) for level in (0, 1, NAN)] + [(0.1, 0.1, 0.05, power) for power in (0, 0.01, 1, NAN)],
     ),
-    "production.share_e_value": (
-        e_value, production.share_e_value,
+    "rollout.share_e_value": (
+        e_value, rollout.share_e_value,
         [(0, 0), (1, 1), (10**6, 10**6), (0, 10**6), (5, 3), (1, 2, 0.0), (1, 2, 1.0)] + [(bad, 5) for bad in BAD] + [(1, NAN)],
     ),
-    "production.in_canary": (lambda found: found in (True, False), production.in_canary, [("a", s) for s in (0, 1, 2, *BAD)]),
-    "production.advance": (
-        lambda found: found.stage == 0, production.advance,
-        [(production.RolloutState(), production.Seen(True, {"slow": NAN}, True))],
+    "rollout.in_canary": (lambda found: found in (True, False), rollout.in_canary, [("a", s) for s in (0, 1, 2, *BAD)]),
+    "rollout.advance": (
+        lambda found: found.stage == 0, rollout.advance,
+        [(rollout.RolloutState(), rollout.Seen(True, {"slow": NAN}, True))],
     ),
-    "production.best_split": (lambda found: number(0)(found[1]), production.best_split, of(SINGLE)),
-    "production.change_points": (
-        lambda found: found == [], production.change_points,
+    "rollout.best_split": (lambda found: number(0)(found[1]), rollout.best_split, of(SINGLE)),
+    "rollout.change_points": (
+        lambda found: found == [], rollout.change_points,
         [*of(SINGLE), (FLAT * 3, 0), (FLAT * 3, NAN), (FLAT * 3, 0.01, 0), ([1.0, NAN] * 10,)],
     ),
     "referee.rerun_interval": (

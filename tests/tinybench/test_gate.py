@@ -11,8 +11,8 @@ import pytest
 
 from tinybench.comparison import compare, regression_gate
 from tinybench.machine import Finding, MachineCheck
-from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
+from tinybench.rollout import RolloutState
 from tinybench.tools.rollout.plan import Report
 
 
