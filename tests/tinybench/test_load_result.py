@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from tinybench.course.lessons.m14_servers import Desk, Stage, one_user, simulated_stall
-from tinybench.load import LoadResult, arrivals, closed_loop, multi_stream, offline, open_loop, single_stream
-from tinybench.support.traffic.load_checks import HEAD_START, RequestTimes, growth
+from tinybench.load import LoadResult, arrivals, closed_loop, open_loop
+from tinybench.support.traffic.load_checks import growth
+from tinybench.support.traffic.request_times import HEAD_START, RequestTimes
 
 
 def steady(number: int = 2000, rate: float = 100.0, failed: int = 0, late: float = 0.0) -> LoadResult:
@@ -144,7 +145,7 @@ def test_a_head_start_is_only_for_threads_of_its_own_and_the_real_clock() -> Non
     assert RequestTimes(print, 1, lambda: 7.0, due).zero == 7.0
     seen: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tinybench.support.traffic.load_checks.wait_until", seen.append)
+        patch.setattr("tinybench.support.traffic.request_times.wait_until", seen.append)
         open_loop(lambda i: None, [0.0, 0.01])
         assert len(seen) == 2
         with ThreadPoolExecutor(1) as pool:
