@@ -168,14 +168,6 @@ def test_a_record_waits_for_what_was_submitted_and_no_more() -> None:
     assert not record.ok[1]
 
 
-def test_the_scenarios_say_which_percentile_counts() -> None:
-    desk = Desk(0.001)
-    single, eight = single_stream(desk, 0.1), multi_stream(desk, 0.1)
-    assert (single.metadata["q"], eight.metadata["q"]) == (90, 99)
-    assert eight.latencies.min() >= 0.008
-    assert offline(lambda samples: [desk(i) for i in samples], 20) <= 1000
-
-
 def test_the_simulated_stall_is_seen_by_many_and_not_by_one() -> None:
     one, many = simulated_stall(2000)
     assert one.percentile(99) == pytest.approx(0.001)
