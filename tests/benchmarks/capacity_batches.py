@@ -26,7 +26,7 @@ from tests.benchmarks.serving import layered, measure, occupied, p99, settled, s
 from tinybench.latency import as_callable
 from tinybench.load import arrivals
 from tinybench.scenarios import simulate_batches
-from tinybench.support.scenarios.batch_sizes import batch_sweep
+from tinybench.support.scenarios.sweeps import batch_sweep
 from tinybench.tools.serving.models import load_model
 
 SIZES = (1, 2, 4, 8, 16, 32)

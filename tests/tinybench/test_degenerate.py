@@ -45,7 +45,7 @@ from tinybench.shell import gate_run
 from tinybench.support.basics import grouped_rows
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
-from tinybench.support.scenarios import batch_sizes, streams
+from tinybench.support.scenarios import mlperf, sweeps
 from tinybench.support.traffic import load_checks, queue_laws, queue_runs
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
@@ -308,7 +308,7 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         interval(point=True), load.tail_interval,
         of(SINGLE, 50) + [(FLAT, q) for q in (0, 100, -1, NAN)] + [(WIDE * 9, 50, c) for c in (0.0, 1.0)] + [([NAN] * 99, 50)],
     ),
-    "load.LoadResult.percentile": (number(0), lambda r, q: r.percentile(q), [(r, q) for r in RUNS for q in (50, 0, 100, NAN)]),
+    "request_rows.RequestRows.percentile": (number(0), lambda r, q: r.percentile(q), [(r, q) for r in RUNS for q in (50, 0, 100, NAN)]),
     "load.LoadResult.percentile_ci": (
         interval(point=True), lambda r, q: r.percentile_ci(q), [(r, q) for r in RUNS for q in (50, 99, 100, NAN)]
     ),
@@ -318,9 +318,9 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "load.mg1": (number(0), load.mg1, [(1, 0.1, b) for b in BAD] + [(b, 0.1, 1) for b in BAD] + [(10, 0.1, 1)]),
     "load.mmc": (number(0), load.mmc, [(1, 0.1, s) for s in (0, 0.5, 1.5, *BAD)]),
     "queue_laws.kingman": (number(0), queue_laws.kingman, [(1, 0.1, b, 1) for b in BAD] + [(1, 0.1, 1, b) for b in BAD]),
-    "streams.offline": (number(0), streams.offline, [(len, 0), (len, 5, lambda: 0.0), (len, NAN)]),
-    "batch_sizes.throughput": (
-        lambda found: all(map(number(0), found.values())), lambda v: batch_sizes.throughput({1: pair(v)}), of(FINITE)
+    "mlperf.offline": (number(0), mlperf.offline, [(len, 0), (len, 5, lambda: 0.0), (len, NAN)]),
+    "sweeps.throughput": (
+        lambda found: all(map(number(0), found.values())), lambda v: sweeps.throughput({1: pair(v)}), of(FINITE)
     ),
     "load.instances_needed": (
         lambda found: found.instances >= 1 and not math.isnan(found.high), load.instances_needed,

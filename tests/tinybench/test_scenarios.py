@@ -18,8 +18,8 @@ from tinybench.course.lessons.m14_servers import Desk
 from tinybench.load import open_loop
 from tinybench.scenarios import Batcher, best_setting, rehearse, simulate_batches
 from tinybench.shell.cli import WRONG, main
-from tinybench.support.scenarios.batch_sizes import batch_sweep, throughput
-from tinybench.support.scenarios.streams import multi_stream, offline, single_stream
+from tinybench.support.scenarios.mlperf import multi_stream, offline, single_stream
+from tinybench.support.scenarios.sweeps import batch_sweep, throughput
 from tinybench.support.traffic.batching import in_virtual_time
 from tinybench.tools.serving import server
 
