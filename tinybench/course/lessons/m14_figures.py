@@ -197,8 +197,8 @@ def figure_of_batches(
         "figure": figure,
         "alt": f"Four panels: answers a second and p99 against max_batch and against max_wait. {told}",
         "caption": f"{told} The real p99 was {min(gaps):.2f} to {max(gaps):.2f} times the simulated one. Handing "
-        "requests between threads and timers that round up make it longer; a machine that is faster or slower than when "
-        "the batches were timed moves it either way.",
+        "requests between threads and timers that round up make it longer; a machine that is faster or slower than "
+        "when the batches were timed moves it either way.",
         "data": {
             "setting": [f"{name} = {x:g}" for name in points for x in points[name]],
             "answers a second, real": [real[0] for name in points for real in points[name].values()],
