@@ -32,6 +32,7 @@ ROOMS = (
     *("support.comparisons", "comparison", "toolbox", "support.metric_tests"),
     *("support.benchmarks", "benchmark", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
+    *("support.scenarios", "scenarios"),
     *("sampler", "support.profiling", "machine", "bottleneck", "production"),
     *("rollout", "tools.study", "tools.roofline", "tools.scaling", "tools.gpu"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),

@@ -38,6 +38,7 @@ from tinybench import (
     result,
     rollout,
     sampler,
+    scenarios,
     toolbox,
 )
 from tinybench.result import BenchmarkResult
@@ -46,7 +47,8 @@ from tinybench.support.basics import buckets, conformal, grouped_rows, paired_ro
 from tinybench.support.benchmarks import best_batch
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
-from tinybench.support.traffic import load_checks, queue_runs
+from tinybench.support.scenarios import mlperf, sweeps
+from tinybench.support.traffic import load_checks, queue_laws, queue_runs
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
@@ -308,18 +310,20 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         interval(point=True), load.tail_interval,
         of(SINGLE, 50) + [(FLAT, q) for q in (0, 100, -1, NAN)] + [(WIDE * 9, 50, c) for c in (0.0, 1.0)] + [([NAN] * 99, 50)],
     ),
-    "load.LoadResult.percentile": (number(0), lambda r, q: r.percentile(q), [(r, q) for r in RUNS for q in (50, 0, 100, NAN)]),
+    "request_rows.RequestRows.percentile": (number(0), lambda r, q: r.percentile(q), [(r, q) for r in RUNS for q in (50, 0, 100, NAN)]),
     "load.LoadResult.percentile_ci": (
         interval(point=True), lambda r, q: r.percentile_ci(q), [(r, q) for r in RUNS for q in (50, 99, 100, NAN)]
     ),
     "load.LoadResult.goodput": (number(0), lambda r, b: r.goodput(b), [(r, b) for r in RUNS for b in (0.1, *BAD)]),
-    "load.littles_law": (number(0), load.littles_law, [(0, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD]),
-    "load.utilisation": (number(0), load.utilisation, [(1, 1, 0)] + [(b, 1) for b in BAD] + [(1, 1, b) for b in BAD]),
+    "queue_laws.littles_law": (number(0), queue_laws.littles_law, [(0, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD]),
+    "queue_laws.utilisation": (number(0), queue_laws.utilisation, [(1, 1, 0)] + [(b, 1) for b in BAD] + [(1, 1, b) for b in BAD]),
     "load.mg1": (number(0), load.mg1, [(1, 0.1, b) for b in BAD] + [(b, 0.1, 1) for b in BAD] + [(10, 0.1, 1)]),
     "load.mmc": (number(0), load.mmc, [(1, 0.1, s) for s in (0, 0.5, 1.5, *BAD)]),
-    "load.kingman": (number(0), load.kingman, [(1, 0.1, b, 1) for b in BAD] + [(1, 0.1, 1, b) for b in BAD]),
-    "load.offline": (number(0), load.offline, [(len, 0), (len, 5, lambda: 0.0), (len, NAN)]),
-    "load.throughput": (lambda found: all(map(number(0), found.values())), lambda v: load.throughput({1: pair(v)}), of(FINITE)),
+    "queue_laws.kingman": (number(0), queue_laws.kingman, [(1, 0.1, b, 1) for b in BAD] + [(1, 0.1, 1, b) for b in BAD]),
+    "mlperf.offline": (number(0), mlperf.offline, [(len, 0), (len, 5, lambda: 0.0), (len, NAN)]),
+    "sweeps.throughput": (
+        lambda found: all(map(number(0), found.values())), lambda v: sweeps.throughput({1: pair(v)}), of(FINITE)
+    ),
     "load.instances_needed": (
         lambda found: found.instances >= 1 and not math.isnan(found.high), load.instances_needed,
         [(10, v, 0.1) for v in ([], [NAN], [INF], [-0.1], [0.05])] + [(10, [0.05], 0.1, q) for q in (0, 100, -3, NAN)]
@@ -329,8 +333,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "queue_runs.cost_per_million": (
         number(0), queue_runs.cost_per_million, [(1, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD],
     ),
-    "load.simulate_batches": (
-        lambda found: np.isfinite(found[0]).all(), load.simulate_batches,
+    "scenarios.simulate_batches": (
+        lambda found: np.isfinite(found[0]).all(), scenarios.simulate_batches,
         [([0.0, 1.0], lambda _, s=s: s, 2, w) for s, w in ((-1, 0), (NAN, 0), (INF, 0), (0.1, -1), (0.1, NAN))],
     ),
     "load_checks.early_stopping": (
