@@ -15,8 +15,9 @@ from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import measure_latencies, round_orders
 from tinybench.memory import memory_stages
 from tinybench.onnx import OnnxModel, operator_profile
-from tinybench.result import BenchmarkResult, is_interval
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.arguments import check_least, check_positive
+from tinybench.support.basics.result_text import is_interval
 from tinybench.support.rounds.checked_calls import Call
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.study.variants import FP32, load_variant
