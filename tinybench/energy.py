@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.latency import as_callable, as_input, check_runs, describe_input, warm_up
+from tinybench.latency import as_callable, warm_up
 from tinybench.result import BenchmarkResult
 from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.rounds.checked_calls import fed_by_name, plain_call
+from tinybench.support.rounds.input_notes import as_input, check_runs, describe_input
 from tinybench.timer import calibrate_loops
 
 _POWERCAP = "/sys/class/powercap"

@@ -19,7 +19,7 @@ import cloudpickle
 import numpy as np
 import psutil
 
-from tinybench.latency import as_callable, as_input, check_runs, describe_input
+from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.type_checks import describe
@@ -28,6 +28,7 @@ from tinybench.support.footprint.memory_visibility import count_error, exact_mem
 from tinybench.support.footprint.stages import PEAK_METHOD, STAGES, run_fresh_stages
 from tinybench.support.rounds.checked_calls import fed_by_name, plain_call
 from tinybench.support.rounds.fresh_processes import fresh_task
+from tinybench.support.rounds.input_notes import as_input, check_runs, describe_input
 
 
 def read_status(proc: str | Path = "/proc") -> dict[str, int]:
