@@ -22,7 +22,7 @@ from tinybench.support.rounds.checked_calls import ONNX_DTYPES, Call, Clock, fed
 from tinybench.support.rounds.fresh_processes import fresh_task, run_fresh
 from tinybench.support.rounds.input_notes import as_input, check_runs, describe_input, inputs_by_model
 from tinybench.support.rounds.subject import Record, Subject
-from tinybench.support.rounds.warm_subjects import Tools, ran_backwards, warm_subjects, while_in_time
+from tinybench.support.rounds.warm_subjects import Tools, make_subjects, ran_backwards, while_in_time
 
 
 def session_call(session: Any) -> Call:
@@ -147,7 +147,7 @@ def ready(
     See `measure_latencies` for the arguments. ``subject.measure()`` makes one measurement and returns it in s per call.
     """
     tools, given = Tools(as_callable, timed_calls, warm_up), inputs_by_model(models, inputs)
-    return warm_subjects(tools, models, given, warmup_runs, clock, setup, sync, max_seconds)
+    return make_subjects(tools, models, given, warmup_runs, clock, setup, sync, max_seconds)
 
 
 def measure_latency(

@@ -51,7 +51,7 @@ def prepare(
     return call, loops, {**run_notes(model, x, clock), "warmup_runs": warmup_runs, "warmup": warmup, "loops": loops}
 
 
-def warm_subjects(
+def make_subjects(
     tools: Tools,
     models: Mapping[str, Any],
     given: Mapping[str, Any],
