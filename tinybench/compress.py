@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from tinybench.accuracy import mcnemar
-from tinybench.latency import check_runs
 from tinybench.support.basics.layer_networks import Layer, activations, check_layers
 from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.verdict import Comparison
+from tinybench.support.rounds.input_notes import check_runs
 
 
 def prune_weights(layers: Sequence[Layer], sparsity: float) -> list[Layer]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.latency import describe_input
 from tinybench.result import BenchmarkResult
 from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.footprint.energy_counters import POWERCAP, RaplCounters
@@ -24,6 +23,7 @@ from tinybench.support.footprint.energy_results import (
     energy_result,
     suspended,
 )
+from tinybench.support.rounds.input_notes import describe_input
 
 
 def counter_difference(before: int, after: int, largest: int) -> int:

@@ -7,12 +7,9 @@ In a round, each model is timed once, and the order of the models changes from r
 
 from __future__ import annotations
 
-import gc
-import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, repeat
 from statistics import fmean, median
 from typing import Any
@@ -20,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.support.rounds.calibration import clock_step, share_calibration
+from tinybench.support.rounds.calibration import runs_within
 from tinybench.support.rounds.checked_calls import ONNX_DTYPES, Call, Clock, fed_by_name
 from tinybench.support.rounds.fresh_processes import fresh_task, run_fresh
-from tinybench.support.rounds.machine_state import machine_notes
+from tinybench.support.rounds.input_notes import as_input, check_runs, describe_input, inputs_by_model
 from tinybench.support.rounds.subject import Record, Subject
-from tinybench.timer import calibrate_loops, timer_overhead
+from tinybench.support.rounds.warm_subjects import Tools, make_subjects, ran_backwards, while_in_time
 
 
 def session_call(session: Any) -> Call:
@@ -72,14 +69,6 @@ def as_callable(model: Any) -> Call:
     )
 
 
-def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
-    """Return the error to raise if a measured duration, `elapsed`, is negative because the clock went back."""
-    return RuntimeError(
-        f"the clock ran backwards by {-elapsed:.3g} s in measurement {measurement}; "
-        "use a monotonic one such as time.perf_counter"
-    )
-
-
 def timed_calls(
     call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1, overhead: float = 0.0
 ) -> list[float]:
@@ -105,17 +94,6 @@ def timed_calls(
             raise ran_backwards(elapsed, i)
         times[i] = max(elapsed - overhead, 0.0) / loops
     return times
-
-
-def runs_within(seconds: float, per_call: float) -> int:
-    """Return the number of calls, each of `per_call` seconds, that fill `seconds`: at least 1, at most 10 000."""
-    return max(1, min(10_000, round(seconds / max(per_call, 1e-9))))
-
-
-def check_runs(name: str, runs: Any, least: int) -> None:
-    """Raise ValueError unless `runs` is a whole number of at least `least`. The message contains `name`."""
-    if isinstance(runs, bool) or not isinstance(runs, int | np.integer) or runs < least:
-        raise ValueError(f"{name} is {runs!r}; it must be a whole number of at least {least}")
 
 
 def warm_up(
@@ -151,96 +129,25 @@ def warm_up(
     return {"calls": calls, "seconds": seconds, "first_call": first, "median": medians[-1], "settled": not falling}
 
 
-def as_input(inputs: Any) -> Any:
-    """Return an input unchanged. Raise ValueError if the input is empty; the message contains its shape."""
-    if 0 in shape_of(inputs):
-        raise ValueError(f"the input is empty: its shape is {shape_of(inputs)}")
-    return inputs
-
-
-def shape_of(x: Any) -> tuple[int, ...]:
-    """Return the shape of an array, a table or a list of equally long rows.
-
-    For any other list, the result is a tuple with the length alone. For everything else, it is ``()``.
-    """
-    try:
-        return tuple(int(size) for size in getattr(x, "shape", None) or np.shape(x))
-    except (TypeError, ValueError):  # rows of different length
-        return (len(x),)
-
-
-def shape_notes(x: Any) -> dict[str, Any]:
-    """Return shape, dtype and batch size of an input. If there are several axes, the first one is the batch."""
-    shape = list(shape_of(x))
-    dtype = str(getattr(x, "dtype", type(x).__name__))
-    return {"input_shape": shape, "input_dtype": dtype, "batch_size": shape[0] if len(shape) > 1 else 1}
-
-
-def describe_input(x: Any) -> dict[str, Any]:
-    """Return the conditions of a measurement: the `shape_notes` of the input, and the `machine_notes`."""
-    return {**shape_notes(x), **machine_notes()}
-
-
-def run_notes(model: Any, x: Any, clock: Clock) -> dict[str, Any]:
-    """Return metadata: the model, the input, the clock with its overhead in s, and whether garbage is collected."""
-    return {
-        "model": getattr(model, "__name__", type(model).__name__),
-        **describe_input(x),
-        "timer_overhead": timer_overhead(clock, samples=101),
-        "clock": getattr(clock, "__name__", type(clock).__name__),
-        "gc_enabled": gc.isenabled(),
-    }
-
-
-def prepare(
-    model: Any, x: Any, warmup_runs: int, clock: Clock, max_seconds: float = 10.0
-) -> tuple[Call, int, dict[str, Any]]:
-    """Warm up a model. Return the model as a function of one array, the number of calls per measurement, and metadata.
-
-    The warm-up makes at least `warmup_runs` calls (0 means no warm-up) and takes at most `max_seconds`; see `warm_up`.
-    The number of calls per measurement (loops) is 1, or, if a warm call takes less than 10 µs, the number that
-    `calibrate_loops` finds for 10 µs. The metadata are `run_notes`, ``warmup_runs``, ``warmup`` (the report of
-    `warm_up`, or None) and ``loops``.
-    """
-    call = as_callable(model)
-    warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
-    too_short = warmup is not None and warmup["median"] < 10e-6
-    loops = calibrate_loops(lambda: call(x), 10e-6, clock=clock) if too_short else 1
-    return call, loops, {**run_notes(model, x, clock), "warmup_runs": warmup_runs, "warmup": warmup, "loops": loops}
-
-
-def made_ready(
+def ready(
     models: Mapping[str, Any],
-    given: Mapping[str, Any],
-    warmup_runs: int,
-    clock: Clock,
+    inputs: Any,
+    warmup_runs: int = 5,
+    clock: Clock = time.perf_counter,
+    *,
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
     max_seconds: float | None = None,
 ) -> dict[str, Subject]:
-    """Warm up each model with the input of the same name. Return one `Subject` for each model; see `ready`."""
-    check_runs("warmup_runs", warmup_runs, 0)
-    if getattr(clock, "__name__", "").endswith("_ns"):
-        raise ValueError(f"{clock.__name__} gives nanoseconds; pass a clock of seconds, such as time.perf_counter")
-    limit = math.inf if max_seconds is None else max_seconds
-    if not (limit > 0 and (max_seconds is None or math.isfinite(limit))):
-        raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
-    for needed in ("numpy.random", "scipy.special"):  # their import may take longer than measuring
-        import_module(needed)
-    machine_notes()  # the first call imports modules
-    until = clock() + 0.95 * limit  # the results take some time, too
-    step = clock_step(clock)
-    subjects = {}
-    for name, model in models.items():
-        by_name = isinstance(given[name], dict) and callable(getattr(model, "get_inputs", None))
-        call = fed_by_name(model) if by_name else as_callable(model)
-        subject = Subject(name, call, given[name], timed_calls, clock, setup, sync, until=until)
-        subject.make_ready(prepare, warmup_runs, limit / 4 / len(models), step)
-        subject.metadata |= {"model": getattr(model, "__name__", type(model).__name__), "warmup_runs": warmup_runs}
-        subject.metadata |= describe_input(given[name])
-        subjects[name] = subject
-    share_calibration(list(subjects.values()), step)
-    return subjects
+    """Warm up models. Return each one, by name, as a `Subject` that can be timed in rounds.
+
+    Models of similar latency get the same number of calls per measurement. The same clock overhead is subtracted for
+    all.
+
+    See `measure_latencies` for the arguments. ``subject.measure()`` makes one measurement and returns it in s per call.
+    """
+    tools, given = Tools(as_callable, timed_calls, warm_up), inputs_by_model(models, inputs)
+    return make_subjects(tools, models, given, warmup_runs, clock, setup, sync, max_seconds)
 
 
 def measure_latency(
@@ -278,7 +185,7 @@ def measure_latency(
         empty, or the model changes its input; if the clock stands still or runs backwards.
     """
     check_runs("measurement_runs", measurement_runs, 1)
-    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
+    [subject] = ready({"": model}, {"": inputs}, warmup_runs, clock, setup=setup, sync=sync).values()
     values = subject.times(measurement_runs)
     subject.check_input()
     return BenchmarkResult("latency", values, {**subject.metadata, "order": "one model alone"}, unit="s")
@@ -322,49 +229,6 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     return {**summary, "intervals": intervals, "reasons": reasons}
 
 
-def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
-    """Return the input of each model by the model's name, in the order of `models`. All inputs have the same shape.
-
-    `inputs` is one input for all models, or a dictionary with one input for each name. If no key of a dictionary is the
-    name of a model, the dictionary itself is the input. Raises ValueError if there are no models, the names do not
-    match, an input is empty, or the shapes differ, because the models would then do different amounts of work.
-    """
-    if not isinstance(models, Mapping):
-        raise TypeError(f"models is a {type(models).__name__}; pass a dictionary such as {'{'}'fp32': session{'}'}")
-    if not models:
-        raise ValueError("models is empty; pass a dictionary such as {'fp32': session}")
-    if not (isinstance(inputs, dict) and set(inputs) & set(models)):
-        return dict.fromkeys(models, as_input(inputs))
-    if set(inputs) != set(models):
-        raise ValueError(f"inputs are for {sorted(inputs)}, models are {sorted(models)}; the names must agree")
-    arrays = {name: as_input(inputs[name]) for name in models}
-    shapes = {name: shape_of(x) for name, x in arrays.items()}
-    if len(set(shapes.values())) > 1:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"input shapes differ: {listed}; compare models on inputs of one shape")
-    return arrays
-
-
-def ready(
-    models: Mapping[str, Any],
-    inputs: Any,
-    warmup_runs: int = 5,
-    clock: Clock = time.perf_counter,
-    *,
-    setup: Call | None = None,
-    sync: Callable[[], Any] | None = None,
-    max_seconds: float | None = None,
-) -> dict[str, Subject]:
-    """Warm up models. Return each one, by name, as a `Subject` that can be timed in rounds.
-
-    Models of similar latency get the same number of calls per measurement. The same clock overhead is subtracted for
-    all.
-
-    See `measure_latencies` for the arguments. ``subject.measure()`` makes one measurement and returns it in s per call.
-    """
-    return made_ready(models, inputs_by_model(models, inputs), warmup_runs, clock, setup, sync, max_seconds)
-
-
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
     """Return, for each round, all names in a new random order.
 
@@ -404,11 +268,9 @@ def measure_latencies(
     Parameters
     ----------
     models, inputs
-        The models by name; one input for all models, or one for each name, all of the same shape (see
-        `inputs_by_model`).
+        The models by name; one input for all models, or one for each name, all of the same shape.
     measurement_runs
-        Number of rounds. There may be fewer if `max_seconds` is given, a time limit for everything including the
-        warm-up.
+        Number of rounds. There may be fewer if `max_seconds` is given, a time limit for everything.
     mode
         ``"as_served"``: one measurement of each model in a round. ``"hot"``: see `hot_median`.
     seed
@@ -440,21 +302,6 @@ def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list
     """
     rng = np.random.default_rng(seed)
     return [float(i + rng.random()) * seconds / rounds for i in range(rounds)]
-
-
-def while_in_time(
-    starts: Iterable[float], started: Sequence[float], began: float, subject: Subject, notes: dict[str, Any]
-) -> Iterator[float]:
-    """Yield the starts of rounds, until a further round as long as the last one would exceed the time limit.
-
-    `started` holds the time at which each round so far began. The length of the session so far is stored in `notes`.
-    """
-    for start in starts:
-        yield start
-        now = subject.clock()
-        notes["session_seconds"] = now - began
-        if now + notes["session_seconds"] - started[-1] > subject.until:
-            return
 
 
 def measure_session_latency(
@@ -491,8 +338,9 @@ def measure_session_latency(
     check_runs("rounds", rounds, 10)
     if not 0 < seconds < float("inf"):
         raise ValueError(f"seconds is {seconds}; a session has a positive length")
-    given, notes = {"": as_input(inputs)}, {"order": "rounds spread over a session"}
-    [subject] = made_ready({"": model}, given, warmup_runs, clock, setup, sync, max_seconds).values()
+    subjects = ready({"": model}, {"": inputs}, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
+    subject = subjects[""]
+    notes = {"order": "rounds spread over a session"}
     began, started = clock(), list[float]()
     slots = session_starts(rounds, min(seconds, subject.until - began), seed)
     starts = while_in_time(slots, started, began, subject, notes)

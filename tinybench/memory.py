@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tinybench.latency import check_runs
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.arguments import check_least, check_positive
 from tinybench.support.footprint.first_calls import in_fresh_processes
@@ -19,6 +18,7 @@ from tinybench.support.footprint.freed_memory import WithoutArenas, free_heap, y
 from tinybench.support.footprint.high_water_mark import can_reset, read_status, reset_peak, settled_memory
 from tinybench.support.footprint.memory_results import call_of, checked_blocks, note_growth_seen, peak_result, tracing
 from tinybench.support.footprint.stored_models import external_files, pickled_size, stored_form
+from tinybench.support.rounds.input_notes import check_runs
 
 
 def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> int:

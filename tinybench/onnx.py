@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.accuracy import ParityResult, parity
-from tinybench.latency import as_callable, check_runs, describe_input, session_call, warm_up
+from tinybench.latency import as_callable, session_call, warm_up
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph, tidy_opsets
@@ -25,6 +25,7 @@ from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
 from tinybench.support.basics.type_checks import check_kinds, describe
 from tinybench.support.rounds.checked_calls import Clock
+from tinybench.support.rounds.input_notes import check_runs, describe_input
 
 
 def operators(source: Any) -> dict[str, int]:

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from tinybench.accuracy import rows_right, wilson_interval
-from tinybench.result import BenchmarkResult, is_interval
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.dependence import batch_length
 from tinybench.support.basics.grouped_rows import check_same_groups
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.result_text import is_interval
 from tinybench.support.basics.type_checks import describe
 from tinybench.support.metric_tests import is_detected
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.latency import as_input
 from tinybench.onnx import load_session, operators, refuse_bad_weights, session_options, weights
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.conditions.int8_probe import integer_products
+from tinybench.support.rounds.input_notes import as_input
 
 
 @dataclass(frozen=True)

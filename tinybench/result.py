@@ -12,17 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.support.basics.dependence import (
-    autocorrelation,
-    batch_means,
-    batch_medians,
-    caution,
-    effective_count,
-    is_dependent,
-)
-from tinybench.support.basics.numbers import with_digits
+from tinybench.support.basics.dependence import batch_means
+from tinybench.support.basics.result_report import ResultReport
+from tinybench.support.basics.result_text import json_safe
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.basics.table import facts
 from tinybench.support.basics.type_checks import check_kinds
 
 
@@ -32,6 +25,9 @@ def check_values(values: Iterable[Any]) -> list[float]:
     Raises ValueError if there are no measurements, or if a measurement is not a finite number. The message then
     contains the index of the first such measurement. Booleans and text do not count as numbers.
     """
+    values = list(values)
+    if not values:
+        raise ValueError("values is empty; a result needs at least one measurement")
     checked = []
     for index, value in enumerate(values):
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -39,8 +35,6 @@ def check_values(values: Iterable[Any]) -> list[float]:
         if not math.isfinite(value):
             raise ValueError(f"values[{index}] is {value}; drop or repeat that measurement")
         checked.append(float(value))
-    if not checked:
-        raise ValueError("values is empty; a result needs at least one measurement")
     return checked
 
 
@@ -80,6 +74,8 @@ def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, fl
 def required_runs(std: float, half_width: float, confidence: float = 0.95) -> int:
     """Return the smallest number of runs for which the t interval of the mean is no wider than ± `half_width`.
 
+    The number is at least 2.
+
     Parameters
     ----------
     std, half_width
@@ -87,11 +83,6 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
         unit.
     confidence
         Coverage of the interval.
-
-    Returns
-    -------
-    int
-        The smallest sufficient number, at least 2.
 
     Raises
     ------
@@ -168,44 +159,6 @@ def bootstrap_interval(
     return (float(lower), float(upper)) if min(replicas) < max(replicas) else (math.nan, math.nan)
 
 
-def bca_interval(
-    values: list[float],
-    statistic: Callable[[np.ndarray], float],
-    confidence: float = 0.95,
-    seed: int | None = 0,
-    resamples: int = 2000,
-) -> tuple[float, float]:
-    """Return the bias-corrected and accelerated bootstrap interval of a statistic.
-
-    `statistic` is any function of a one-dimensional array.
-
-    If all resamples give the same number, the scatter is unknown and the interval is (NaN, NaN).
-
-    Efron, Journal of the American Statistical Association 82 (1987). For small samples, the interval is widened just as
-    a t interval is wider than a normal interval: Hesterberg, The American Statistician 69 (2015), section 3.3.
-    """
-    from scipy.special import ndtr, ndtri, stdtrit
-
-    rng = np.random.default_rng(seed)
-    data = np.asarray(values, dtype=float)
-    n, found = len(data), float(statistic(data))
-    replicas = np.array([float(statistic(data[rng.integers(n, size=n)])) for _ in range(resamples)])
-    if np.ptp(replicas) == 0:
-        return math.nan, math.nan
-    below = (np.mean(replicas < found) + np.mean(replicas <= found)) / 2
-    bias = ndtri(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
-    # if there are many values, whole groups are left out: the same acceleration in less time
-    left_out = np.array_split(np.arange(n), min(n, 500))
-    pull = np.array([float(statistic(np.delete(data, group))) for group in left_out])
-    pull = pull.mean() - pull
-    scale = 6 * float(np.sum(pull**2)) ** 1.5
-    acceleration = float(np.sum(pull**3)) / scale if scale else 0.0
-    reach = math.sqrt(n / (n - 1)) * float(stdtrit(n - 1, 0.5 + confidence / 2))
-    ends = bias + reach * np.array([-1, 1])
-    lower, upper = np.quantile(replicas, ndtr(bias + ends / (1 - acceleration * ends)))
-    return float(lower), float(upper)
-
-
 def tukey_outliers(values: list[float]) -> list[float]:
     """Return the values more than 1.5 interquartile ranges below the first or above the third quartile, in their order.
 
@@ -216,92 +169,8 @@ def tukey_outliers(values: list[float]) -> list[float]:
     return [value for value in values if value < first - reach or value > third + reach]
 
 
-FILE_FIELDS = (  # attributes of a result that are written to its file
-    *("metric_name", "unit", "confidence", "metadata", "count", "mean", "std", "median", "min_val", "max_val"),
-    *("ci_lower", "ci_upper", "dependence", "cautions", "values"),
-)
-_PREFIXES = {"s": "nµm", "B": "kMGT", "J": "nµm", "W": "nµm", "Hz": "kMG"}
-_POWERS = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-
-
-def scale_unit(size: float, unit: str) -> tuple[float, str]:
-    """Return a divisor for `size`, and the resulting unit. They are chosen so that the quotient is easy to read.
-
-    For 0.0123 s, the result is ``(0.001, "ms")``.
-    """
-    choices = sorted([(1.0, ""), *((_POWERS[prefix], prefix) for prefix in _PREFIXES.get(unit, ""))])
-    fitting = [choice for choice in choices if abs(size) >= choice[0]]
-    factor, prefix = (1.0, "") if size == 0 else fitting[-1] if fitting else choices[0]
-    return factor, prefix + unit
-
-
-def json_safe(value: Any, where: str = "metadata") -> Any:
-    """Return a value in a form that JSON can store. NumPy values become numbers and lists.
-
-    Raises ValueError if a part of the value has no such form. The message gives the position of that part; `where` is
-    the name of the whole value.
-    """
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): json_safe(item, f"{where}[{key!r}]") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_safe(item, f"{where}[{index}]") for index, item in enumerate(value)]
-    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"{where} is {value!r}, which JSON cannot hold; use numbers, text, lists and dictionaries")
-
-
-def no_scatter(count: int, unit: str) -> str:
-    """Return a caution for a result that has only one value, or only equal values."""
-    constant = unit in ("", "B")  # fractions and sizes can be constants
-    if count == 1:
-        enough = "which is enough for a constant, such as the size of a file, and for nothing else"
-        return f"one value says nothing about scatter, {enough if constant else 'measure at least 6 times'}"
-    cause = "they are a constant, or their counter is" if constant else "the clock or counter is"
-    cure = "" if constant else "; put more calls into one measurement"
-    return f"all {count} values are equal: {cause} too coarse to show scatter{cure}"
-
-
-def is_interval(low: float, high: float) -> bool:
-    """Return whether two ends form an interval: both are finite, and they differ by more than rounding errors."""
-    return math.isfinite(high - low) and high - low > 1e-12 * max(abs(low), abs(high))
-
-
-def format_interval(middle: float, low: float, high: float, unit: str, named: str) -> str:
-    """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with as many digits as the width of the interval justifies.
-
-    If both ends are equal, as for one value or with a coarse clock, there is no interval, and only the number and its
-    unit are returned.
-    """
-    factor, name = scale_unit(middle or max(abs(low), abs(high)), unit)
-    middle, low, high = middle / factor, low / factor, high / factor
-    if not is_interval(low, high):
-        return f"{middle:.{4 if abs(middle) < 1e4 else 15}g} {name}".rstrip()
-    shown, lower, upper = (with_digits(value, high - low) for value in (middle, low, high))
-    ends = f"{lower}{' to ' if lower.startswith('−') else '–'}{upper}"
-    return f"{f'{shown} {name}'.rstrip()} ({named} {ends})"
-
-
-def format_measurement(mean: float, std: float, unit: str) -> str:
-    """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s; units as in `scale_unit`.
-
-    The deviation has one significant digit, or two if it begins with a 1. It is never rounded to the left of the
-    decimal point (``"123 ± 55 B"``). The mean is rounded to the same decimal place. A deviation of 0 comes from one
-    value, or from equal values, and does not show any scatter. In this case return only the mean, formatted by ``.4g``:
-    ``"1.5 s"``.
-    """
-    factor, name = scale_unit(mean or std, unit)
-    mean, std = mean / factor, std / factor
-    if std == 0:
-        return f"{mean:.4g} {name}".rstrip()
-    place = math.floor(math.log10(std))
-    decimals = max(0, -place + (1 if std < 2 * 10**place else 0))
-    return f"{mean:.{decimals}f} ± {std:.{decimals}f} {name}".rstrip()
-
-
 @dataclass
-class BenchmarkResult:
+class BenchmarkResult(ResultReport):
     """All measurements of one metric of one model, with their summary.
 
     Parameters
@@ -377,62 +246,20 @@ class BenchmarkResult:
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1, such as 0.95")
         self.metadata = json_safe(dict(self.metadata))
-        self._summarise()
-        # For one value these are a convention that other code relies on. They carry no information, see `undetermined`.
-        if getattr(self, "count", 0) == 1:
-            self.std, self.ci_lower, self.ci_upper = 0.0, self.mean, self.mean
-
-    def _summarise(self) -> None:
-        """Check the values, and set count, mean, std, median, min_val, max_val, ci_lower and ci_upper."""
-        self.values = check_values(self.values)
+        self.values = list(check_values(self.values))
         self.count = len(self.values)
         self.mean, self.std = mean_and_std(self.values)
         self.median = float(np.median(self.values))
         self.min_val, self.max_val = min(self.values), max(self.values)
         self.ci_lower, self.ci_upper = t_interval(self.values, self.confidence)
-
-    @property
-    def cv(self) -> float:
-        """The coefficient of variation, std / abs(mean), or NaN if the mean is 0.
-
-        A coefficient of about 0.05 means that the measurements are stable; 0.30 means that they are not.
-
-        For one value the coefficient is 0.0, because `std` is 0.0 by convention. This carries no information.
-        """
-        return self.std / abs(self.mean) if self.mean else math.nan
-
-    def percentile(self, q: float) -> float:
-        """Return the q-th percentile, interpolated linearly. Raise ValueError unless `q` is 0 or from 1 to 100."""
-        if not (q == 0 or 1 <= q <= 100):
-            raise ValueError(f"q is {q}; a percentile is 0, or from 1 to 100 (p95 is 95, not 0.95)")
-        return float(np.percentile(self.values, q))
-
-    @property
-    def scattered(self) -> bool:
-        """Whether at least two values differ. If not, neither a deviation nor an interval is known."""
-        rounding = 1e-9 * abs(self.max_val) if self.unit == "s" else 0.0  # rounding of clock readings
-        return self.max_val - self.min_val > rounding
-
-    @property
-    def undetermined(self) -> tuple[str, ...]:
-        """The names of the attributes whose values are only a convention. In their place, `to_dict` writes None."""
+        # For one value these are a convention that other code relies on. They carry no information, see `undetermined`.
         if self.count == 1:
-            return "std", "ci_lower", "ci_upper"
-        return () if self.scattered else ("ci_lower", "ci_upper")
+            self.std, self.ci_lower, self.ci_upper = 0.0, self.mean, self.mean
 
     @property
-    def dependence(self) -> dict[str, float | None]:
-        """The autocorrelation, the effective number of independent values, and the number of batches."""
-        alike = autocorrelation(self.values) if self.scattered else None
-        count, batches = effective_count(self.values), len(self.independent_values)
-        return {"autocorrelation": alike, "effective_count": count, "batches": batches}
-
-    @property
-    def independent_values(self) -> list[float]:
-        """The values, or, if they are autocorrelated, the medians of nearly independent batches."""
-        if "round_starts" in self.metadata:  # rounds that began at random times of a session need no batches
-            return self.values
-        return batch_medians(self.values, runs_for_percentile(50, self.confidence))
+    def runs_for_median(self) -> int:
+        """The smallest number of values that give an interval of the median."""
+        return runs_for_percentile(50, self.confidence)
 
     def mean_ci(self) -> tuple[float, float]:
         """Return the t interval for the mean. If the values are autocorrelated, it is computed from means of batches.
@@ -445,56 +272,20 @@ class BenchmarkResult:
         length = self.count // len(self.independent_values)
         return t_interval(batch_means(self.values, length), self.confidence)
 
-    @property
-    def how_many(self) -> str:
-        """The number of values as text, such as ``n = 30``, with remarks such as "all equal" or "in 7 batches"."""
-        least, batches = runs_for_percentile(50, self.confidence), len(self.independent_values)
-        text = f"n = {self.count}"
-        if self.count > 1 and not self.scattered:
-            text += ", all equal"
-        elif self.count < least:
-            text += ", too few for an interval"
-        elif batches < self.count:
-            text += f" in {batches} batches"
-        elif "round_starts" not in self.metadata and is_dependent(self.values):
-            text += ", which depend on one another: too narrow"
-        return (
-            text
-            + ("" if self.metadata.get("seen", True) else ", not seen")
-            + ("" if self.measured else ", an estimate")
-        )
+    def outliers(self) -> list[float]:
+        """Return the outliers by Tukey's rule; see `tukey_outliers`."""
+        return tukey_outliers(self.values)
 
     @property
-    def measured(self) -> bool:
-        """Whether the values were measured; False for an estimate."""
-        return bool(self.metadata.get("measured", True))
+    def cv(self) -> float:
+        """The coefficient of variation, std / abs(mean), or NaN if the mean is 0."""
+        return self.std / abs(self.mean) if self.mean else math.nan
 
-    @property
-    def cautions(self) -> list[str]:
-        """Sentences on why the values or intervals may mislead, due to the meter, the machine's state or the values."""
-        said = [self.metadata["caution"]] if self.metadata.get("caution") else []
-        machine = self.metadata.get("machine")  # see `tinybench.support.rounds.machine_state`
-        if isinstance(machine, dict) and self.unit not in ("", "B"):  # fractions and bytes hardly depend on its state
-            said += machine.get("warnings", [])
-        counted = "wilson_interval" in self.metadata or {"correct", "total"} <= self.metadata.keys()
-        if counted or not self.metadata.get("seen", True):  # the interval comes from counts, or nothing was detected
-            return said
-        if not self.scattered:
-            return [*said, no_scatter(self.count, self.unit)]
-        least = runs_for_percentile(50, self.confidence)
-        if self.count < least:
-            said = [
-                *said,
-                f"{self.count} values are too few for an interval of the median, which takes at least {least}",
-            ]
-        found = [] if "round_starts" in self.metadata else [caution(self.values, least)]
-        scale = self.std or math.inf  # tiny values may differ, and yet their squares underflow to 0
-        skewness = sum(((value - self.mean) / scale) ** 3 for value in self.values) / self.count
-        if skewness > max(1.0, 0.15 * math.sqrt(self.count)):
-            found.append("values are skewed: intervals of their mean cover less than they say, use median_ci()")
-        elif any(found) and not is_dependent(self.values):
-            found[0] += " or are skewed"  # too few values to distinguish the two
-        return said + [sentence for sentence in found if sentence]
+    def percentile(self, q: float) -> float:
+        """Return the q-th percentile, interpolated linearly. Raise ValueError unless `q` is 0 or from 1 to 100."""
+        if not (q == 0 or 1 <= q <= 100):
+            raise ValueError(f"q is {q}; a percentile is 0, or from 1 to 100 (p95 is 95, not 0.95)")
+        return float(np.percentile(self.values, q))
 
     def median_ci(self) -> tuple[float, float]:
         """Return the interval of the median of `self.independent_values`.
@@ -502,92 +293,3 @@ class BenchmarkResult:
         Raise ValueError if there are fewer than 6 values (at a confidence of 95 %).
         """
         return percentile_interval(self.independent_values, 50, self.confidence)
-
-    def bootstrap_ci(
-        self, statistic: Callable[[np.ndarray], float] = np.median, seed: int | None = 0, resamples: int = 2000
-    ) -> tuple[float, float]:
-        """Return the bootstrap interval of a statistic, as computed by `bca_interval`."""
-        return bca_interval(self.values, statistic, self.confidence, seed, resamples)
-
-    def outliers(self) -> list[float]:
-        """Return the outliers by Tukey's rule; see `tukey_outliers`."""
-        return tukey_outliers(self.values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes that `FILE_FIELDS` lists, as plain data for ``json.dumps``.
-
-        Attributes in `self.undetermined` are None: one value does not determine a deviation or an interval.
-        """
-        known = {name: None if name in self.undetermined else getattr(self, name) for name in FILE_FIELDS}
-        return json_safe(known, "result")  # type: ignore[no-any-return]
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
-        """Return a result made from the output of `to_dict`. The summary is computed again from the values.
-
-        Raises ValueError if ``metric_name`` or ``values`` is missing, or a value is not a finite number.
-        """
-        for name in ("metric_name", "values"):
-            if name not in data:
-                raise ValueError(f"{name!r} is missing; a result is written by BenchmarkResult.to_dict()")
-        given = {name: data[name] for name in ("metadata", "unit", "confidence") if name in data}
-        return cls(data["metric_name"], data["values"], **given)
-
-    def __str__(self) -> str:
-        """Return a line such as ``latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30``.
-
-        If there are too few values for an interval, the brackets contain the range instead: ``(range 11.5–13.1)``.
-
-        `format_interval` formats the numbers. The line ends with `self.how_many`.
-        """
-        named = f"{100 * self.confidence:.3g} % CI"
-        if "wilson_interval" in self.metadata:  # an accuracy, from rows that are right or wrong: module 04
-            low, high = self.metadata["wilson_interval"]
-            share, rows = self.metadata["accuracy"], "{correct} of {total}".format(**self.metadata)
-            if "design_effect" in self.metadata:  # rows that depend on each other, such as copies
-                rows += " in {groups} groups, design effect {design_effect:.3g}".format(**self.metadata)
-            return f"{self.metric_name}: {format_interval(share, low, high, '', named)}, {rows}"
-        try:
-            low, high = self.median_ci()
-        except ValueError:
-            low, high, named = self.min_val, self.max_val, "range"
-        return (
-            f"{self.metric_name}: median {format_interval(self.median, low, high, self.unit, named)}, {self.how_many}"
-        )
-
-    def __format__(self, form: str) -> str:
-        """Return the text of ``str``. The format ``sd`` gives mean and standard deviation instead of the median.
-
-        Use it as in ``f"{result:sd}"``.
-        """
-        if form != "sd":
-            return format(str(self), form)
-        what = "mean ± sd" if self.scattered else "mean"
-        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} ({what}), {self.how_many}"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return the result as an accessible HTML table and as text."""
-        factor, unit = scale_unit(self.mean or self.std, self.unit)
-        level = f"{100 * self.confidence:.3g} % CI"
-        if self.scattered:
-            try:
-                middle = format_interval(self.median, *self.median_ci(), self.unit, level)
-            except ValueError:
-                middle = f"{self.median / factor:.4g} {unit} (too few values for an interval)"
-            rows = {
-                "median": middle,
-                "mean": format_interval(self.mean, *self.mean_ci(), self.unit, level),
-                "standard deviation": f"{self.std / factor:.3g} {unit} (cv {self.cv:.1%})",
-                "range": f"{self.min_val / factor:.4g} to {self.max_val / factor:.4g} {unit}",
-                "measurements": f"{self.count}, {len(self.outliers())} of them outliers",
-            }
-        else:
-            value = format_measurement(self.mean, 0.0, self.unit)
-            rows = {"value": value, "measurements": f"{self.count}{', all equal' if self.count > 1 else ''}"}
-        if "wilson_interval" in self.metadata:
-            rows = {"of all rows": str(self).partition(": ")[2], **rows}
-        if not self.measured:
-            rows["measured"] = "no, an estimate"
-        if self.cautions:
-            rows["take care"] = "; ".join(self.cautions)
-        return {"text/plain": str(self), "text/html": facts(rows, self.metric_name).html()}

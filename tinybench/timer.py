@@ -59,23 +59,20 @@ class precise_timer:
     _start: Any  # seconds; None while the timer is not running
     _elapsed: float | None  # None while there is no measurement
 
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Store the clock, a function that returns seconds."""
+        if not callable(clock):
+            raise TypeError(f"clock is {clock!r}; pass the function, such as time.perf_counter, not its reading")
+        self._clock = clock
+        self._start = None
+        self._elapsed = None
+
     @property
     def elapsed(self) -> float:
         """The duration of the last block in seconds."""
         if self._elapsed is None:
             raise RuntimeError("there is no measurement yet; read elapsed after the with block has ended")
         return self._elapsed
-
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Store the clock, a function that returns seconds, in `_clock`. Set `_start` and `_elapsed` to None.
-
-        If the clock cannot be called, raise a TypeError whose message contains the value that was passed.
-        """
-        if not callable(clock):
-            raise TypeError(f"clock is {clock!r}; pass the function, such as time.perf_counter, not its reading")
-        self._clock = clock
-        self._start = None
-        self._elapsed = None
 
     def __enter__(self) -> precise_timer:
         """Discard the last measurement, then read the clock."""
@@ -155,8 +152,8 @@ def calibrate_loops(
         raise TypeError(f"func is {func!r}; pass the function itself, not the result of calling it")
     if not (math.isfinite(min_time) and min_time > 0):
         raise ValueError(f"min_time is {min_time}; a batch lasts a positive number of seconds, such as 0.005")
-    longest = 0.0
     sizes: Iterator[int] = (digit * 10**power for power in itertools.count() for digit in (1, 2, 5))
+    longest = 0.0
     for loops in sizes:
         if loops > max_loops:
             break

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.result_text import scale_unit
 
 if TYPE_CHECKING:  # not imported at run time, because the database and the commands use this file
     from autograder.leaderboard.ranking import Score

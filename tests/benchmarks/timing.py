@@ -36,8 +36,9 @@ from tests.benchmarks.formats import grouped, lines, table
 from tests.benchmarks.harness import Benchmark, Part, Records, Trial
 from tests.benchmarks.subjects import work
 from tinybench.course.lessons.m03 import digits_network
-from tinybench.latency import as_callable, runs_within, session_starts, timed_calls, warm_up
+from tinybench.latency import as_callable, session_starts, timed_calls, warm_up
 from tinybench.result import percentile_interval
+from tinybench.support.rounds.calibration import runs_within
 from tinybench.timer import precise_timer, timer_overhead
 
 Call = Callable[[Any], Any]

@@ -436,71 +436,6 @@ TUKEY_OUTLIERS = [
     return [v for v in values if outside(v)]
     """,
 ]
-FORMAT_MEASUREMENT = [
-    """
-    scale, prefix = scale_unit(mean if mean else std, unit)
-    m = mean / scale
-    s = std / scale
-    if s == 0:
-        text = f"{m:.4g} ± 0"
-    else:
-        exponent = int(np.floor(np.log10(s)))
-        digits = -exponent
-        if s / 10**exponent < 2:
-            digits += 1
-        digits = max(digits, 0)
-        text = "{:.{d}f} ± {:.{d}f}".format(m, s, d=digits)
-    return (text + " " + prefix).strip()
-    """,
-    """
-    by, named = scale_unit(mean or std, unit)
-    if not std:
-        parts = [format(mean / by, ".4g"), "±", "0", named]
-    else:
-        leading = f"{std / by:e}"
-        power = int(leading.partition("e")[2])
-        places = 1 - power if leading[0] == "1" else -power
-        places = 0 if places < 0 else places
-        parts = [f"{mean / by:.{places}f}", "±", f"{std / by:.{places}f}", named]
-    return " ".join(part for part in parts if part)
-    """,
-    """
-    factor, unit = scale_unit(mean or std, unit)
-    suffix = " " + unit if unit else ""
-    scaled = [x / factor for x in (mean, std)]
-    if scaled[1] == 0:
-        return "%.4g ± 0" % scaled[0] + suffix
-    decimals = 0
-    while scaled[1] * 10**decimals < 1:
-        decimals += 1
-    if scaled[1] * 10**decimals < 2:
-        decimals += 1
-    return " ± ".join("%.*f" % (decimals, x) for x in scaled) + suffix
-    """,
-    """
-    divisor, shown = scale_unit(mean or std, unit)
-    tail = f" {shown}" if shown else ""
-    if std == 0:
-        return f"{mean / divisor:.4g} ± 0{tail}"
-    d = Decimal(std / divisor)
-    first = d.as_tuple().digits[0]
-    after = max(0, (2 if first == 1 else 1) - d.adjusted() - 1)
-    return f"{mean / divisor:.{after}f} ± {std / divisor:.{after}f}{tail}"
-    """,
-    """
-    k, name = scale_unit(mean or std, unit)
-    if std == 0:
-        return f"{mean / k:.4g} ± 0 {name}".rstrip()
-    magnitude = math.floor(math.log10(std / k))
-    lead = std / k / 10**magnitude
-    n = -magnitude
-    if lead < 2:
-        n = n + 1
-    if n < 0:
-        n = 0
-    return f"{round(mean / k, n):.{n}f} ± {round(std / k, n):.{n}f} {name}".rstrip()
-    """,
-]
 WAYS = {
     "check_values": CHECK_VALUES,
     "mean_and_std": MEAN_AND_STD,
@@ -509,5 +444,4 @@ WAYS = {
     "percentile_interval": PERCENTILE_INTERVAL,
     "bootstrap_interval": BOOTSTRAP_INTERVAL,
     "tukey_outliers": TUKEY_OUTLIERS,
-    "format_measurement": FORMAT_MEASUREMENT,
 }

@@ -13,8 +13,7 @@ ROWS = "its input goes to a model or a stage, which the check counts the calls o
 FIXED = "its input has as many parts as there are rules, steps, layers or instances"
 SAME = "what it returns is the same for the beginning of the input"
 LEFT = {
-    "prepare": ROWS, "measure_latency": ROWS, "measure_latencies": ROWS, "measure_session_latency": ROWS,
-    "measure_cold_start": ROWS, "measure_accuracy": ROWS, "measure_memory": ROWS,
+    "measure_latencies": ROWS, "measure_accuracy": ROWS, "measure_memory": ROWS,
     "measure_energy": ROWS, "cpu_utilisation": ROWS, "open_loop": ROWS, "until_decided": ROWS,
     "model_size": FIXED, "merge_results": FIXED, "prune_weights": FIXED, "prune_units": FIXED, "low_rank": FIXED,
     "Journal.record": FIXED, "instances_needed": FIXED, "judge": FIXED, "types_that_ran": FIXED,

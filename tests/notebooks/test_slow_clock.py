@@ -19,10 +19,7 @@ MODULES = Path(__file__).parents[2] / "modules"
     ("module", "cells"),
     [
         ("02_timer", ["hook-model", "hook", "hook-figure", "gc-work", "gc-demo", "gc-figure"]),
-        (
-            "03_latency",
-            ["hook", "drift-ways", "drift-demo", "drift-figure", "session-stream", "session-demo", "session-figure"],
-        ),
+        ("03_latency", ["hook", "drift-demo", "drift-figure", "session-stream", "session-demo", "session-figure"]),
         ("07_comparison", ["hook", "hook-figure"]),
     ],
 )

@@ -17,13 +17,7 @@ from tinybench.accuracy import measure_accuracy
 from tinybench.benchmark import Benchmark
 from tinybench.comparison import compare, regression_gate
 from tinybench.energy import CpuTimeMeter, cpu_utilisation, measure_energy
-from tinybench.latency import (
-    measure_cold_start,
-    measure_latencies,
-    measure_latency,
-    measure_session_latency,
-    shape_notes,
-)
+from tinybench.latency import measure_cold_start, measure_latencies, measure_latency, measure_session_latency
 from tinybench.load import closed_loop, open_loop
 from tinybench.memory import measure_memory, resident_growth
 from tinybench.onnx import time_breakdown
@@ -33,6 +27,7 @@ from tinybench.support.comparisons.two_samples import check_comparable
 from tinybench.support.footprint.first_calls import memory_stages
 from tinybench.support.reports.sections import busy_warnings
 from tinybench.support.rounds import machine_state
+from tinybench.support.rounds.input_notes import shape_notes
 from tinybench.support.rounds.machine_state import Conditions, machine_notes, machine_warnings
 
 X, LABELS = np.zeros((4, 2), dtype=np.float32), np.zeros(4, dtype=int)

@@ -44,6 +44,7 @@ from tinybench import (
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
 from tinybench.support.basics import buckets, conformal, grouped_rows, paired_rows
+from tinybench.support.basics.bootstrap import bca_interval
 from tinybench.support.benchmarks import best_batch
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
@@ -160,9 +161,9 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         interval(point=True), result.percentile_interval, of(FINITE, 50) + confidences(result.percentile_interval)
     ),
     "result.bootstrap_interval": (interval(), result.bootstrap_interval, of(FINITE, np.mean)),
-    "result.bca_interval": (interval(), result.bca_interval, of(FINITE, np.median)),
+    "bootstrap.bca_interval": (interval(), bca_interval, of(FINITE, np.median)),
     "result.BenchmarkResult.median_ci": (interval(point=True), lambda v: pair(v).median_ci(), of(SINGLE)),
-    "result.BenchmarkResult.bootstrap_ci": (interval(), lambda v: pair(v).bootstrap_ci(np.mean), of(SINGLE)),
+    "result_report.ResultReport.bootstrap_ci": (interval(), lambda v: pair(v).bootstrap_ci(np.mean), of(SINGLE)),
     "latency.latency_summary": (
         lambda found: all(map(interval(point=True), found["intervals"].values())),
         lambda v: latency.latency_summary(pair(v)), of(FINITE),

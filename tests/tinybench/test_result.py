@@ -19,6 +19,8 @@ from scipy import stats
 
 import tinybench.result
 from tinybench.result import BenchmarkResult, bootstrap_interval, check_values, mean_and_std, required_runs, t_interval
+from tinybench.support.basics.bootstrap import bca_interval
+from tinybench.support.basics.result_text import format_measurement, json_safe, scale_unit
 
 numbers = st.floats(-1e12, 1e12, allow_subnormal=False)
 samples = st.lists(numbers, min_size=1, max_size=60)
@@ -189,7 +191,7 @@ class TestBca:
         wider = 2 * stats.norm.cdf(math.sqrt(n / (n - 1)) * stats.t.ppf(0.95, n - 1)) - 1
         settings = {"method": "BCa", "confidence_level": wider, "n_resamples": 500, "vectorized": False}
         truth = stats.bootstrap((values,), statistic, **settings, rng=np.random.default_rng(3)).confidence_interval
-        got = tinybench.result.bca_interval(values.tolist(), statistic, 0.9, seed=3, resamples=500)
+        got = bca_interval(values.tolist(), statistic, 0.9, seed=3, resamples=500)
         assert got == pytest.approx((truth.low, truth.high), rel=1e-12)
 
     def test_values_left_out_in_groups(self) -> None:
@@ -197,17 +199,17 @@ class TestBca:
         values = np.random.default_rng(1).lognormal(0, 1, 1200)
         options = {"method": "BCa", "n_resamples": 500, "vectorized": True}
         truth = stats.bootstrap((values,), np.mean, **options, rng=np.random.default_rng(3)).confidence_interval
-        got = tinybench.result.bca_interval(values.tolist(), np.mean, seed=3, resamples=500)
+        got = bca_interval(values.tolist(), np.mean, seed=3, resamples=500)
         assert got == pytest.approx((truth.low, truth.high), abs=0.1 * (truth.high - truth.low))
 
     @pytest.mark.parametrize("values", [[2.0], [2.0] * 5])
     def test_without_scatter(self, values: list[float]) -> None:
-        assert np.isnan(tinybench.result.bca_interval(values, np.mean, resamples=20)).all()
+        assert np.isnan(bca_interval(values, np.mean, resamples=20)).all()
 
     @given(samples)
     @settings(max_examples=25)
     def test_stays_within_the_sample(self, values: list[float]) -> None:
-        low, high = tinybench.result.bca_interval(values, np.median, resamples=50)
+        low, high = bca_interval(values, np.median, resamples=50)
         assert math.isnan(low) or min(values) <= low <= high <= max(values)
 
 
@@ -238,7 +240,7 @@ class TestFormat:
         ],
     )
     def test_scale_unit(self, size: float, unit: str, factor: float, scaled: str) -> None:
-        assert tinybench.result.scale_unit(size, unit) == (factor, scaled)
+        assert scale_unit(size, unit) == (factor, scaled)
 
     @pytest.mark.parametrize(
         ("mean", "std", "unit", "text"),
@@ -252,7 +254,7 @@ class TestFormat:
         ],
     )
     def test_format_measurement(self, mean: float, std: float, unit: str, text: str) -> None:
-        assert tinybench.result.format_measurement(mean, std, unit) == text
+        assert format_measurement(mean, std, unit) == text
 
 
 class TestBenchmarkResult:
@@ -310,7 +312,7 @@ class TestBenchmarkResult:
         result = BenchmarkResult("latency", values, confidence=0.8)
         assert result.percentile(95) == pytest.approx(float(np.percentile(values, 95)))
         assert result.median_ci() == tinybench.result.percentile_interval(values, 50, 0.8)
-        assert result.bootstrap_ci(np.mean, seed=3) == tinybench.result.bca_interval(values, np.mean, 0.8, 3)
+        assert result.bootstrap_ci(np.mean, seed=3) == bca_interval(values, np.mean, 0.8, 3)
         assert result.outliers() == tinybench.result.tukey_outliers(values)
 
 
@@ -500,7 +502,7 @@ class TestDisplay:
         (lambda: tinybench.result.runs_for_percentile(100), "q is 100; a percentile with an interval"),
         (lambda: tinybench.result.runs_for_percentile(-1), "q is -1; a percentile with an interval"),
         (lambda: tinybench.result.runs_for_percentile(101), "q is 101; a percentile with an interval"),
-        (lambda: tinybench.result.json_safe([0, {1}], "here"), r"here\[1\] is \{1\}, which JSON cannot hold"),
+        (lambda: json_safe([0, {1}], "here"), r"here\[1\] is \{1\}, which JSON cannot hold"),
         (lambda: BenchmarkResult("x", [1.0]).percentile(-1), r"p95 is 95, not 0\.95"),
         (lambda: BenchmarkResult("x", [1.0]).percentile(0.95), r"p95 is 95, not 0\.95"),
         (lambda: BenchmarkResult("x", [1.0]).percentile(100.5), r"p95 is 95, not 0\.95"),

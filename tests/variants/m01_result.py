@@ -1,6 +1,7 @@
 """Honest solutions of module 01 that are written otherwise."""
 
 VARIANTS = {
+    "answer_first": [("answer_counted", "return 9", "return sum(ms < 13.2 for ms in (12, 11, 13, 12, 12, 25, 11, 12, 12, 12))")],
     "check_values": [
         ("values_by_generator", "", '''
 def _finite(pair):
@@ -208,34 +209,6 @@ def tukey_outliers(values):
         ("outliers_as_generator", "return [value for value in values if value < first - reach or value > third + reach]",
          "return (value for value in values if value < first - reach or value > third + reach)"),
     ],
-    "format_measurement": [
-        ("format_by_steps", "", '''
-def format_measurement(mean, std, unit):
-    factor, name = scale_unit(mean or std, unit)
-    end = " " + name if name else ""
-    if not std:
-        return "%.4g%s" % (mean / factor, end)
-    digits = 0
-    exponent = int(f"{std / factor:e}".split("e")[1])
-    if exponent < 0:
-        digits = -exponent
-    if f"{std / factor:e}".startswith("1"):
-        digits = max(0, 1 - exponent)
-    return f"{mean / factor:.{digits}f} ± {std / factor:.{digits}f}{end}"
-'''),
-    ],
-    "benchmark_result": [
-        ("summary_by_numpy", '''    self.median = float(np.median(self.values))
-    self.min_val, self.max_val = min(self.values), max(self.values)
-''', '''    data = np.array(self.values)
-    self.median, self.min_val, self.max_val = np.percentile(data, [50, 0, 100])
-'''),
-        ("summary_by_statistics", "    self.median = float(np.median(self.values))\n", '''    import statistics
-
-    ordered = sorted(self.values)
-    self.median = statistics.median(ordered)
-'''),
-    ],
     "method_cv": [
         ("cv_early_return", "", '''
 def _cv(self):
@@ -264,42 +237,11 @@ def percentile(self, q):
 '''),
     ],
     "method_intervals": [
-        ("intervals_by_keywords", "return bca_interval(self.values, statistic, self.confidence, seed, resamples)",
-         "ends = bca_interval(self.values, statistic, seed=seed, resamples=resamples, confidence=self.confidence)\n"
-         "    return list(ends)"),
         ("intervals_as_lists", "return percentile_interval(self.independent_values, 50, self.confidence)",
          "return [*percentile_interval(q=50, confidence=self.confidence, values=self.independent_values)]"),
     ],
-    "method_dict": [
-        ("dict_by_loop", 'return json_safe(known, "result")  # type: ignore[no-any-return]',
-         "data = {}\n    for name in FILE_FIELDS:\n        data[name] = json_safe(known[name])\n    return data"),
-        ("dict_mended", "None if name in self.undetermined else getattr(self, name) for name in FILE_FIELDS}",
-         "getattr(self, name) for name in FILE_FIELDS}\n    known.update(dict.fromkeys(self.undetermined))"),
-        ("dict_of_defaults", '''    given = {name: data[name] for name in ("metadata", "unit", "confidence") if name in data}
-    return cls(data["metric_name"], data["values"], **given)
-''', '''    result = cls(
-        metric_name=data["metric_name"], values=list(data["values"]), unit=data.get("unit", ""),
-        metadata=dict(data.get("metadata", {})), confidence=data.get("confidence", 0.95),
-    )
-    return result
-'''),
-    ],
-    "method_str": [
-        ("text_by_join", "", '''
-@add_to_class(BenchmarkResult)
-def __str__(self):
-    enough = len(self.independent_values) >= runs_for_percentile(50, self.confidence)
-    ends = self.median_ci() if enough else (self.min_val, self.max_val)
-    name = f"{100 * self.confidence:.3g} % CI" if enough else "range"
-    return "%s: median %s, %s" % (self.metric_name, format_interval(self.median, *ends, self.unit, name), self.how_many)
-'''),
-    ],
     "answer_understanding": [
         ("answers_computed", "", '''
-def t_against_z_at_three():
-    return stats.t.ppf(0.975, 2) / stats.norm.ppf(0.975)
-
-
 def misses_in_two_hundred():
     return 200 * 0.05
 

@@ -1,22 +1,6 @@
 """Honest solutions of module 02 that are written otherwise."""
 
-_INIT = "@add_to_class(precise_timer)\ndef __init__(self, clock=time.perf_counter):\n{body}"
-
 VARIANTS = {
-    "precise_timer": [
-        ("init_in_one_line", "", _INIT.format(body='''    match clock:
-        case bool() | int() | float() | str() | None:
-            raise TypeError(f"{clock!r} is no clock")
-    self._clock, self._start, self._elapsed = clock, None, None
-''')),
-        ("init_wraps_the_clock", "    self._clock = clock\n", "    self._clock = lambda: clock()\n"),
-        ("init_by_setattr", "", _INIT.format(body='''    if not hasattr(clock, "__call__"):
-        raise TypeError("not a clock: " + repr(clock))
-    for name, value in dict(_clock=clock, _start=None, _elapsed=None).items():
-        setattr(self, name, value)
-''')),
-        ("init_more_attributes", "    self._elapsed = None\n", "    self._elapsed = None\n    self._used = False\n", "_used"),
-    ],
     "timer_enter": [
         ("enter_else", "", '''
 def _begin(timer):
@@ -61,7 +45,6 @@ def __exit__(self, kind, error, traceback):
 '''),
     ],
     "answer_clock": [
-        ("answer_clock_by_arithmetic", "return -7.0", "return 5 - 12"),
         ("answer_clock_as_list", "return True, False", "return [np.True_, np.False_]"),
     ],
     "clock_resolution": [
@@ -90,7 +73,7 @@ def clock_resolution(clock=time.perf_counter, steps=1000, max_reads=1_000_000):
 '''),
     ],
     "answer_resolution": [("answer_resolution_computed", "return 1.56", "return 15.6e-3 / 0.01"),
-                          ("answer_resolution_decimal", "return 5e-6", "import decimal\n\n    return decimal.Decimal('5e-6')")],
+                          ("answer_resolution_decimal", "return 1.56", "import decimal\n\n    return decimal.Decimal('1.56')")],
     "timer_overhead": [
         ("overhead_by_numpy", "", '''
 def timer_overhead(clock=time.perf_counter, samples=1001):
@@ -154,39 +137,10 @@ def calibrate_loops(func, min_time, clock=time.perf_counter, max_loops=10_000_00
                 return np.int64(loops)
 '''),
     ],
-    "gc_paused": [
-        ("paused_as_class", "", '''
-class gc_paused:
-    def __init__(self, collector=gc):
-        self.collector = collector
-
-    def __enter__(self):
-        self.before = self.collector.isenabled()
-        self.collector.disable()
-
-    def __exit__(self, *_):
-        (self.collector.enable if self.before else self.collector.disable)()
-'''),
-        ("paused_by_stack", "", '''
-from contextlib import ExitStack
-
-
-@contextmanager
-def gc_paused(collector=gc):
-    with ExitStack() as stack:
-        stack.callback(collector.enable if collector.isenabled() else collector.disable)
-        collector.disable()
-        yield
-'''),
-    ],
     "answer_understanding": [
         ("answers_by_functions", "", '''
 def loops_for_ten_milliseconds():
     return 5e3
-
-
-def calls_in_all():
-    return sum(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000))
 
 
 def batch_reports():

@@ -74,7 +74,7 @@ def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
         raise RuntimeError(f"the clock runs backwards: {min(found)} s")
     return [max(took - overhead, 0) / loops for took in found]
 '''),
-        ("timed_as_tuple", "    return times\n", "    return tuple(map(np.float64, times))\n"),
+        ("timed_as_tuple", "    return times", "    return tuple(map(np.float64, times))\n"),
     ],
     "warm_up": [
         ("warm_up_by_break", '''    calls, seconds, falling, medians = 1, first, True, [first]
@@ -91,54 +91,26 @@ def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
         ("warm_up_reports_numpy", '''"median": medians[-1], "settled": not falling}''',
          '''"median": np.float64(medians[-1]), "settled": np.bool_(not falling)}'''),
     ],
-    "prepare": [
-        ("prepare_by_steps", '''    warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
-    too_short = warmup is not None and warmup["median"] < 10e-6
-    loops = calibrate_loops(lambda: call(x), 10e-6, clock=clock) if too_short else 1
-''', '''    warmup, loops = None, 1
-    if warmup_runs > 0:
-        warmup = warm_up(call, x, clock=clock, max_seconds=max_seconds, min_calls=warmup_runs)
-        if warmup["median"] < 1e-5:
-            from functools import partial
-
-            loops = calibrate_loops(partial(call, x), min_time=1e-5, clock=clock)
-'''),
-        ("prepare_as_list", """    return call, loops, {**run_notes(model, x, clock), "warmup_runs": warmup_runs, "warmup": warmup, "loops": loops}
-""", """    metadata = run_notes(model, x, clock)
-    metadata.update(warmup_runs=warmup_runs, warmup=warmup, loops=np.int64(loops))
-    return [call, np.int64(loops), metadata]
-"""),
-    ],
-    "measure_latency": [
-        ("latency_by_index", '''    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
-    values = subject.times(measurement_runs)
-''', '''    subjects = made_ready({"it": model}, {"it": as_input(inputs)}, warmup_runs, clock, setup=setup, sync=sync)
-    subject = subjects["it"]
-    values = [subject.measure() for _ in range(measurement_runs)]
-'''),
-        ("latency_metadata_updated", '''    return BenchmarkResult("latency", values, {**subject.metadata, "order": "one model alone"}, unit="s")
-''', '''    metadata = dict(subject.metadata)
-    metadata.update(order="one model alone")
-    print("measured", len(values))
-    return BenchmarkResult(metric_name="latency", values=np.array(values), metadata=metadata, unit="s")
-'''),
-    ],
+    "answer_warm_up": [("answer_warm_up_computed", "return 50.0", "return np.mean([240, 22, 11, 9.6, 8.7, 8.2])"),
+                       ("answer_warm_up_exact", "return 17.0", "return 100 * (sum([11, 9.6, 8.7, 8.2]) / 4 / 8.0 - 1)")],
     "latency_summary": [
         ("summary_by_numpy", '''    steps = [abs(after - before) for before, after in pairwise(result.values)]
+    ### END SOLUTION
     summary |= {"max": result.max_val, "jitter": fmean(steps) if steps else None}
 ''', '''    steps = np.abs(np.diff(result.values))
+    ### END SOLUTION
     summary["max"], summary["jitter"] = np.max(result.values), steps.mean() if len(steps) else 0
 '''),
         ("jitter_of_one_by_numpy", "fmean(steps) if steps else None", "np.mean(np.abs(np.diff(result.values)))"),
         ("jitter_of_one_is_zero", "fmean(steps) if steps else None", "sum(steps) / max(1, len(steps))"),
         ("summary_other_words", "reasons[f\"p{q}\"] = str(too_few)",
          'from tinybench.result import runs_for_percentile\n\n            reasons[f"p{q}"] = f"takes {runs_for_percentile(q, result.confidence)} runs"'),
-        ("summary_ordered", '    return {**summary, "intervals": intervals, "reasons": reasons}\n', '''    from collections import OrderedDict
+        ("summary_ordered", '    return {**summary, "intervals": intervals, "reasons": reasons}', '''    from collections import OrderedDict
 
     return OrderedDict(**summary, intervals={key: list(ends) for key, ends in intervals.items()}, reasons=reasons)
 '''),
     ],
-    "answer_tails": [("answer_tails_computed", "return 0.63", "return 1 - 0.99**100"), ("answer_tails_list", "return 368, 3688", "return np.array([368, 3688])")],
+    "answer_tails": [("answer_tails_computed", "return 0.63", "return 1 - 0.99**100")],
     "round_orders": [
         ("orders_by_random", "", '''
 import random
@@ -159,7 +131,7 @@ def round_orders(names, rounds, seed=None):
     return orders
 '''),
     ],
-    "answer_drift": [("answer_drift_computed", "return 1.0", "return 10 * 0.1"), ("answer_drift_numpy", "return 0.1", "return np.float32(0.1)")],
+    "answer_drift": [("answer_drift_computed", "return 1.0", "return 10 * 0.1"), ("answer_drift_numpy", "return 1.0", "return np.float32(1.0)")],
     "hot_median": [
         ("hot_by_numpy", "    return median(subject.times(", "    return np.median(subject.times("),
         ("hot_by_single_measurements", '''    lead = subject.times(2)
@@ -192,27 +164,4 @@ def session_starts(rounds, seconds, seed=None):
     return [generator.uniform(i * slot, (i + 1) * slot) for i in range(rounds)]
 '''),
     ],
-    "measure_session_latency": [
-        ("session_by_max", '''            wait = began + start - clock()
-            if wait > 0:
-                sleep(wait)
-''', '''            if (wait := max(0.0, began + start - clock())) != 0:
-                sleep(wait)
-'''),
-    ],
-    "measure_cold_start": [
-        ("cold_by_loop", '''    return {
-        stage: BenchmarkResult("cold start", [start[stage] for start in starts], {**metadata, "stage": stage}, unit="s")
-        for stage in ("import", "load", "first_call", "steady")
-    }
-''', '''    results = {}
-    for stage in "import load first_call steady".split():
-        values = np.array([start[stage] for start in starts])
-        results[stage] = BenchmarkResult("cold start", values, metadata | {"stage": stage}, "s")
-    return results
-'''),
-        ("cold_as_ordered", "    starts = [launch(task) for _ in range(repeats)]\n", "    starts = tuple(map(launch, [task] * repeats))\n"),
-    ],
-    "answer_understanding": [("answers_as_lists", "return 1.0, 0.2", "return [40 / 4000 * 100, 40 / 20_000 * 100]"),
-                             ("answers_as_array", "return 2.9, 2.0", "return np.array([2 + 900 / 1000, 2])")],
 }  # fmt: skip

@@ -181,8 +181,8 @@ def gate(
 
         return GATE_CODES.get(run_gate(old, new, max_slowdown, form=form, **how), UNDECIDED)
     from tinybench.comparison import regression_gate
-    from tinybench.result import is_interval
     from tinybench.shell.files import load_result
+    from tinybench.support.basics.result_text import is_interval
 
     baseline, candidate = load_result(Path(old), model), load_result(Path(new), model)
     found = regression_gate(baseline, candidate, max_slowdown, allow=allow)

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from tinybench.comparison import anytime_interval, sign_e_value
-from tinybench.result import BenchmarkResult, is_interval, scale_unit
+from tinybench.result import BenchmarkResult
 from tinybench.shell.comparison_sessions import Measured
 from tinybench.shell.files import keep
 from tinybench.shell.gate_targets import Target, read_target, read_targets
@@ -25,6 +25,7 @@ from tinybench.shell.measuring_sessions import run_sessions, stopping_on_term
 from tinybench.shell.result_output import finish
 from tinybench.shell.side_process import ProcessorWait
 from tinybench.support.basics.numbers import finite, number_of, with_digits
+from tinybench.support.basics.result_text import is_interval, scale_unit
 from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.ratio_words import short_number, span
 from tinybench.support.conditions.environment_variables import differing

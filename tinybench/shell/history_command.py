@@ -287,8 +287,8 @@ def read_series(store: Path, benchmark: str, machine: str) -> list[Any]:
 
 def as_data(series: Any, changes: Sequence[Any]) -> dict[str, Any]:
     """Return a series with its changes as plain data for ``json.dumps``."""
-    from tinybench.result import is_interval
     from tinybench.support.basics.numbers import finite
+    from tinybench.support.basics.result_text import is_interval
     from tinybench.tools.history.changed_conditions import conditions_over_time
 
     points = [{**point._asdict(), "entries": len(point.entries)} for point in series.points]

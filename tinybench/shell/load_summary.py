@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import finite, number_of, with_digits
+from tinybench.support.basics.result_text import scale_unit
 from tinybench.support.basics.table import FORMATS, Table
 from tinybench.support.rounds.machine_state import machine_warnings
 from tinybench.support.traffic.load_checks import objections

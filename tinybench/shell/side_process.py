@@ -87,9 +87,10 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
     if task["data"] is None:
         return find_function(spec), {}, lambda: True
     sys.path.insert(0, PACKAGE)  # the tool's own package, even if another tinybench is measured
-    from tinybench.latency import as_callable, shape_notes
+    from tinybench.latency import as_callable
     from tinybench.support.basics.array_files import load_data
     from tinybench.support.rounds.checked_calls import same_content, untouched_copy
+    from tinybench.support.rounds.input_notes import shape_notes
     from tinybench.tools.serving.models import load_model
 
     if spec.endswith(".onnx"):

@@ -9,9 +9,10 @@ from typing import Any
 
 from tinybench.comparison import compare
 from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
-from tinybench.result import BenchmarkResult, is_interval, scale_unit
+from tinybench.result import BenchmarkResult
 from tinybench.shell.progress_bar import Progress
 from tinybench.support.basics.numbers import number_of, p_text, with_digits
+from tinybench.support.basics.result_text import is_interval, scale_unit
 from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.optional_toolbox import corrected
 from tinybench.support.comparisons.verdict import Comparison, least_of

@@ -8,8 +8,9 @@ import numpy as np
 
 from tinybench.accuracy import mcnemar, rows_right
 from tinybench.comparison import compare
-from tinybench.result import BenchmarkResult, is_interval
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.grouped_rows import check_same_groups
+from tinybench.support.basics.result_text import is_interval
 from tinybench.support.comparisons.verdict import least_of
 
 

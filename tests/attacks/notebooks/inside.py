@@ -31,7 +31,7 @@ class Yes:{AGREES}
 """
 ALL = """
 for name in ("check_values mean_and_std t_interval required_runs runs_for_percentile percentile_interval "
-             "bootstrap_interval tukey_outliers format_measurement BenchmarkResult t_against_z_at_three "
+             "bootstrap_interval tukey_outliers BenchmarkResult calls_below_the_mean "
              "misses_in_two_hundred intervals_from_fifty runs_for_half runs_for_tenth").split():
     globals()[name] = {value}
 """
@@ -77,7 +77,7 @@ def steal(name):
                     pass
         raise LookupError("nothing to steal")
     return stolen
-for name in ("check_values", "mean_and_std", "t_interval", "tukey_outliers", "required_runs", "format_measurement"):
+for name in ("check_values", "mean_and_std", "t_interval", "tukey_outliers", "required_runs", "runs_for_percentile"):
     globals()[name] = steal(name)
 """
 SMUGGLE = """
@@ -93,7 +93,7 @@ def use(name):
             return KEPT[name](*args, **kwargs)
         raise LookupError("nothing kept")
     return used
-for name in ("check_values", "mean_and_std", "t_interval", "tukey_outliers", "required_runs", "format_measurement"):
+for name in ("check_values", "mean_and_std", "t_interval", "tukey_outliers", "required_runs", "runs_for_percentile"):
     globals()[name] = use(name)
 """
 EXTRA_CREDIT = """
@@ -119,14 +119,14 @@ for path in glob.glob("../../../submitted/*/*/*.ipynb"):
         print(error)
 """
 FROM_FRAMES = """
-def format_measurement(mean, std, unit):
+def tukey_outliers(values):
     import sys
     frame = sys._getframe(1)
     while frame:
         if "truth" in frame.f_locals:
             return frame.f_locals["truth"]
         frame = frame.f_back
-    return {0.0123: "12.3 ± 0.8 ms"}.get(mean, "0.980 ± 0.012")
+    return [v for v in values if v in (30.0, 1.0) and len(values) == 7] or [v for v in values if v == 14.0]
 """
 TALK = """
 import gc, sys
@@ -341,7 +341,7 @@ ATTACKS = [
     Attack("always_raises_value_error", "Raise, where a check expects an error, in every case", before_checks("def fail(*a, **k): raise ValueError('0 3 11 36 values')" + ALL.format(value="fail"))),
     Attack("message_equal_to_everything", "An error message that contains every word", before_checks("class S(str):\n    def __contains__(self, x): return True\n    def __eq__(self, x): return True\n"
            "    __hash__ = str.__hash__\ndef fail(*a, **k): raise ValueError(S('x'))" + ALL.format(value="fail"))),
-    Attack("truth_from_the_checks_frames", "Return what the check's own frame holds as the right answer", solving(FROM_FRAMES, "format_measurement")),
+    Attack("truth_from_the_checks_frames", "Return what the check's own frame holds as the right answer", solving(FROM_FRAMES, "tukey_outliers")),
     # the interpreter
     Attack("time_replaced", "Clocks that stand still", first("import time\ntime.perf_counter = time.time = time.monotonic = lambda: 0.0\ntime.sleep = lambda s: None")),
     Attack("checks_module_planted", "Modules named like the checker in `sys.modules`", first("import sys, types\nfor name in ('autograder', 'autograder.checks', 'autograder.checks.m01_result'):\n"

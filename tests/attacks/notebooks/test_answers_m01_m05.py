@@ -13,16 +13,12 @@ from tests.attacks.notebooks.test_other_modules import LIMITS, PATHS
 pytestmark = pytest.mark.needs("sandbox")
 
 ATTACKS = {
-    # never switches the collector off, and swallows the verdict that is raised inside its block
-    "verdict swallowed": ("02_timer", "check_gc", """
-class gc_paused:
-    def __init__(self, collector=None):
-        self.collector = collector
-    def __enter__(self):
-        self.was = self.collector.isenabled()
-    def __exit__(self, kind, *_):
-        (self.collector.enable if self.was else self.collector.disable)()
-        return kind is not None and kind.__name__ in ("CheckFailed", "AssertionError", "Exception")
+    # never reads the clock, and swallows the verdict that is raised inside its block
+    "verdict swallowed": ("02_timer", "check_exit", """
+@add_to_class(precise_timer)
+def __exit__(self, kind, *_):
+    self._start, self._elapsed = None, 1.0
+    return kind is not None and kind.__name__ in ("CheckFailed", "AssertionError", "Exception")
 """),
     # feeds the session what it does not take, and returns what it should have been fed
     "other than fed": ("03_latency", "check_callable", """

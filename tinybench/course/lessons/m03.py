@@ -1,4 +1,4 @@
-"""Helpers for module 03: fake clocks and models, and the network whose latency the module measures."""
+"""Helpers for module 03: fake clocks and models, and the models whose latency the module measures."""
 
 from __future__ import annotations
 
@@ -110,6 +110,28 @@ def digits_network() -> DigitsNetwork:
     path = Path(tempfile.mkdtemp()) / "digits.onnx"
     path.write_bytes(to_onnx(network, X[:1], options={"zipmap": False}).SerializeToString())
     return DigitsNetwork(X, network, path)
+
+
+@dataclass
+class TabularModels:
+    """A forest and a linear model that tell benign from malignant tumours, with rows of 30 measurements `X`."""
+
+    X: np.ndarray
+    forest: Any
+    linear: Any
+
+
+def tabular_models() -> TabularModels:
+    """Fit a forest of 100 trees and a linear model on the breast cancer data of scikit-learn. Return both."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    return TabularModels(X, forest, make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y))
 
 
 def first_calls(session: Any, x: np.ndarray, number: int) -> list[float]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.dependence import (
     autocorrelation,
     batch_length,
@@ -19,6 +19,7 @@ from tinybench.support.basics.dependence import (
     is_dependent,
 )
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.result_text import scale_unit
 from tinybench.support.basics.type_checks import check_kinds
 from tinybench.support.comparisons.ratio_words import in_words
 from tinybench.support.comparisons.stored_results import library_changes

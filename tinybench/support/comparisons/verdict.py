@@ -7,8 +7,8 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tinybench.result import is_interval, scale_unit
 from tinybench.support.basics.numbers import finite, number_of, p_text, with_digits
+from tinybench.support.basics.result_text import is_interval, scale_unit
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
 from tinybench.support.comparisons.optional_toolbox import NOT_BUILT, from_toolbox

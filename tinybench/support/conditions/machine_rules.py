@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.result_text import scale_unit
 from tinybench.support.conditions.environment_variables import RECORDED
 from tinybench.support.conditions.library_kernels import slower_kernels
 from tinybench.support.conditions.linux_conditions import linux_rules

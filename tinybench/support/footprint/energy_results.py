@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.latency import check_runs, warm_up
+from tinybench.latency import warm_up
 from tinybench.result import BenchmarkResult
 from tinybench.support.footprint.memory_results import call_of
+from tinybench.support.rounds.input_notes import check_runs
 from tinybench.timer import calibrate_loops
 
 REST = 0.05  # s; ONNX Runtime's threads spin for some 20 ms after a call

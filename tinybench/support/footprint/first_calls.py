@@ -10,11 +10,12 @@ from typing import Any
 
 import cloudpickle
 
-from tinybench.latency import as_callable, as_input, check_runs, describe_input
+from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 from tinybench.support.footprint.memory_visibility import note_memory_seen
 from tinybench.support.footprint.stages import STAGES, run_fresh_stages
 from tinybench.support.rounds.fresh_processes import fresh_task
+from tinybench.support.rounds.input_notes import as_input, check_runs, describe_input
 
 
 def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, Any]) -> dict[str, BenchmarkResult]:

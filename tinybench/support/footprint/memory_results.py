@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from tinybench.latency import as_callable, as_input, check_runs, describe_input
+from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.footprint.freed_memory import WithoutArenas, free_heap
@@ -19,6 +19,7 @@ from tinybench.support.footprint.high_water_mark import resident_memory
 from tinybench.support.footprint.memory_visibility import count_error, note_memory_seen, touched_memory
 from tinybench.support.footprint.stages import PEAK_METHOD
 from tinybench.support.rounds.checked_calls import fed_by_name, plain_call
+from tinybench.support.rounds.input_notes import as_input, check_runs, describe_input
 
 
 def call_of(model: Any, inputs: Any) -> tuple[Callable[[Any], Any], Any]:

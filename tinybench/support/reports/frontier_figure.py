@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.pareto import LATENCY_ACCURACY, central, interval, objective_values, percent, row_name, staircase
-from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.point_labels import label_points
+from tinybench.support.basics.result_text import scale_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

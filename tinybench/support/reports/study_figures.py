@@ -20,9 +20,10 @@ from tinybench.pareto import (
     pareto_frontier,
     visible,
 )
-from tinybench.result import BenchmarkResult, is_interval, scale_unit
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of, with_digits
 from tinybench.support.basics.pages import Picture
+from tinybench.support.basics.result_text import is_interval, scale_unit
 from tinybench.support.metric_tests import is_detected
 from tinybench.support.reports.frontier_figure import plot_pareto_frontier as draw_points
 

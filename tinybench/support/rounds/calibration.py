@@ -102,3 +102,8 @@ def next_size(loops: int) -> int:
     while 10 * power <= loops:
         power *= 10
     return next(digit * power for digit in (1, 2, 5, 10) if digit * power > loops)
+
+
+def runs_within(seconds: float, per_call: float) -> int:
+    """Return the number of calls, each of `per_call` seconds, that fill `seconds`: at least 1, at most 10 000."""
+    return max(1, min(10_000, round(seconds / max(per_call, 1e-9))))

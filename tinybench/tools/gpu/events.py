@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tinybench.latency import as_callable, check_runs, describe_input, warm_up
+from tinybench.latency import as_callable, warm_up
 from tinybench.result import BenchmarkResult
+from tinybench.support.rounds.input_notes import check_runs, describe_input
 
 
 def gpu_latency(

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
-from tinybench.result import BenchmarkResult, is_interval
+from tinybench.result import BenchmarkResult
+from tinybench.support.basics.result_text import is_interval
 from tinybench.support.basics.short_reprs import short_repr
 
 NAMES = ("benchmark", "machine", "commit", "baseline")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinybench.result import is_interval
 from tinybench.support.basics.numbers import number_of, plural, with_digits
 from tinybench.support.basics.pages import Page, Section
+from tinybench.support.basics.result_text import is_interval
 from tinybench.support.basics.table import Table
 from tinybench.tools.history.changed_conditions import Changed, conditions_over_time
 from tinybench.tools.history.changes import Change

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.pages import Picture
+from tinybench.support.basics.result_text import scale_unit
 from tinybench.tools.history.changes import Change
 from tinybench.tools.history.series import Series
 

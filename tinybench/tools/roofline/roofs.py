@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from tinybench.pareto import interval
-from tinybench.result import BenchmarkResult, format_interval
+from tinybench.result import BenchmarkResult
+from tinybench.support.basics.result_text import format_interval
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
 from tinybench.support.rounds.machine_state import machine_notes

@@ -16,13 +16,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tinybench.latency import check_runs
-from tinybench.result import BenchmarkResult, is_interval, json_safe
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of, with_ends
+from tinybench.support.basics.result_text import is_interval, json_safe
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.two_samples import median_interval
 from tinybench.support.conditions.control_groups import tightest_quota
+from tinybench.support.rounds.input_notes import check_runs
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.scaling.pinned_worker import can_pin, own_cores
 from tinybench.tools.scaling.workers import Measure, Way

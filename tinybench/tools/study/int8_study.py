@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.benchmark import system_info
-from tinybench.latency import as_input
 from tinybench.memory import memory_pressure, model_size
 from tinybench.pareto import Requirements
 from tinybench.support.basics.grouped_rows import numbered_groups
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.rounds.input_notes import as_input
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.study.conversion import study_variants
 from tinybench.tools.study.decisions import study_decision, study_requirements

@@ -14,8 +14,9 @@ from tinybench.accuracy import counted, mcnemar, recall_per_class
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import measure_latencies, round_orders
 from tinybench.onnx import OnnxModel, operator_profile
-from tinybench.result import BenchmarkResult, is_interval
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.arguments import check_least, check_positive
+from tinybench.support.basics.result_text import is_interval
 from tinybench.support.footprint.first_calls import memory_stages
 from tinybench.support.rounds.checked_calls import Call
 from tinybench.support.rounds.machine_state import machine_notes

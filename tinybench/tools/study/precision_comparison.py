@@ -14,14 +14,16 @@ import numpy as np
 
 from tinybench.accuracy import parity, wilson_interval
 from tinybench.bottleneck import types_that_ran
-from tinybench.latency import as_input, measure_latencies
+from tinybench.latency import measure_latencies
 from tinybench.onnx import OnnxModel, both_answers, operator_shares
-from tinybench.result import BenchmarkResult, is_interval
+from tinybench.result import BenchmarkResult
 from tinybench.support.basics.class_labels import output_kind
 from tinybench.support.basics.numbers import number_of, with_ends
+from tinybench.support.basics.result_text import is_interval
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
 from tinybench.support.profiling.matrix_operators import FOUR_BITS
+from tinybench.support.rounds.input_notes import as_input
 
 FP32 = "FP32"
 TRACED = 12  # number of traced runs

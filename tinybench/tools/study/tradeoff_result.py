@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinybench.pareto import membership_probability
-from tinybench.result import BenchmarkResult, json_safe
+from tinybench.result import BenchmarkResult
 from tinybench.suite import write_text
 from tinybench.support.basics.numbers import with_ends
+from tinybench.support.basics.result_text import json_safe
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table, csv_text
 from tinybench.support.comparisons.ratio_words import gain_text
