@@ -29,7 +29,7 @@ BUILDER = "autograder.sandbox.guest.package"
 ROOMS = (
     *("support.basics", "result", "timer", "support.conditions"),
     *("support.rounds", "latency", "accuracy", "support.footprint", "memory", "energy"),
-    *("support.comparisons", "comparison", "toolbox", "support.metric_tests", "benchmark", "pareto"),
+    *("support.comparisons", "comparison", "toolbox", "support.metric_tests", "benchmark", "support.choices", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
     *("sampler", "support.profiling", "machine", "bottleneck", "production"),
     *("tools.study", "tools.roofline", "tools.scaling"),

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinybench.benchmark import system_info
-from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
+from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import finite
 from tinybench.support.basics.pages import Page, Section
 from tinybench.support.basics.table import csv_text
+from tinybench.support.choices.ranked_values import DIRECTIONS, as_rows, central, interval, visible
 from tinybench.support.comparisons.optional_toolbox import corrected
 from tinybench.support.metric_tests import compare_pair
 from tinybench.support.reports.sections import (

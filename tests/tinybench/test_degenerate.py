@@ -42,6 +42,7 @@ from tinybench import (
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
 from tinybench.support.basics import grouped_rows
+from tinybench.support.choices import ranked_values
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
 from tinybench.support.traffic import load_checks, queue_runs
@@ -266,10 +267,10 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "benchmark.best_throughput": (
         lambda found: 0 < found.confidence < 1, lambda v: benchmark.best_throughput({1: pair(v)}), of(FINITE)
     ),
-    "pareto.interval": (interval(point=True), lambda v: pareto.interval(pair(v)), of(FINITE[1:])),
-    "pareto.interval, one value": (lambda found: unknown(*found), lambda v: pareto.interval(pair(v)), [([1.0],)]),
-    "pareto.interval, all right": (
-        interval(0, 1), lambda n, k: pareto.interval(pair([k / n], "accuracy", "", correct=k, total=n)),
+    "ranked_values.interval": (interval(point=True), lambda v: ranked_values.interval(pair(v)), of(FINITE[1:])),
+    "ranked_values.interval, one value": (lambda found: unknown(*found), lambda v: ranked_values.interval(pair(v)), [([1.0],)]),
+    "ranked_values.interval, all right": (
+        interval(0, 1), lambda n, k: ranked_values.interval(pair([k / n], "accuracy", "", correct=k, total=n)),
         [(1, 0), (1, 1), (9, 0), (9, 9)],
     ),
     "pareto.membership_probability": (

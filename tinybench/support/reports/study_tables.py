@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tinybench.pareto import central, interval, visible
 from tinybench.result import BenchmarkResult
+from tinybench.support.choices.ranked_values import central, interval, visible
 from tinybench.support.reports.study_figures import Results
 
 
