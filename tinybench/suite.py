@@ -142,7 +142,8 @@ class BenchmarkSuite(StudyPieces):
         The parts of a metric are merged. The order is that of `METRICS`, without metrics that have not been measured.
         """
         parts: dict[str, dict[str, list[BenchmarkResult]]] = {metric: {} for metric in METRICS}
-        for piece in filter(lambda piece: self._file(piece).is_file(), self.pieces()):
+        saved = [piece for piece in self.pieces() if self._file(piece).is_file()]
+        for piece in saved:
             for name, data in json.loads(self._file(piece).read_text(encoding="utf-8")).items():
                 parts[piece.partition("-")[0]].setdefault(name, []).append(BenchmarkResult.from_dict(data))
         merged = {m: {name: merge_results(each) for name, each in by_model.items()} for m, by_model in parts.items()}

@@ -27,7 +27,7 @@ def frontier_2d(costs):
 '''),
                       ("a tuple of NumPy truths", "return np.asarray(kept[where.reshape(-1)])", "return tuple(kept[where.reshape(-1)])")],
     "pareto_frontier": [("compress, a tuple", "return [point for point, keep in zip(points, kept, strict=True) if keep]",
-                         "return tuple(itertools.compress(points, kept))"),
+                         "import itertools\n\n    return tuple(itertools.compress(points, kept))"),
                         ("indices", "return [point for point, keep in zip(points, kept, strict=True) if keep]",
                          "return [points[i] for i in np.flatnonzero(kept)]")],
     "hypervolume_2d": [("a sum over the corners", '''    area, level = 0.0, worst[1]

@@ -132,7 +132,8 @@ def comparison_rows(results):
     if unlike:
         raise ValueError("not the same: " + ", ".join(sorted(unlike)))'''),
                    ("load by metric", '''    parts: dict[str, dict[str, list[BenchmarkResult]]] = {metric: {} for metric in METRICS}
-    for piece in filter(lambda piece: self._file(piece).is_file(), self.pieces()):
+    saved = [piece for piece in self.pieces() if self._file(piece).is_file()]
+    for piece in saved:
         for name, data in json.loads(self._file(piece).read_text(encoding="utf-8")).items():
             parts[piece.partition("-")[0]].setdefault(name, []).append(BenchmarkResult.from_dict(data))
     merged = {m: {name: merge_results(each) for name, each in by_model.items()} for m, by_model in parts.items()}

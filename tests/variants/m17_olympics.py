@@ -62,7 +62,8 @@ VARIANTS = {
         return save_layers(network, Path(folder, "entry.onnx")).read_bytes()
 """, """    path = save_layers(network, tempfile.mkdtemp() + "/mine.onnx", overwrite=True)
     print("entry of", path.stat().st_size, "bytes")
-    return bytes(open(path, mode="rb").read())
+    with open(path, mode="rb") as file:
+        return bytes(file.read())
 """),
         ("build_with_scikit_learn", """    rows, answers = shifted(images, labels)
     epochs = max(5, 12_000 // len(rows))
