@@ -30,7 +30,7 @@ ROOMS = (
     *("support.basics", "result", "timer", "support.conditions"),
     *("support.rounds", "latency", "accuracy", "support.footprint", "memory", "energy"),
     *("support.comparisons", "comparison", "toolbox", "support.metric_tests"),
-    *("support.benchmarks", "benchmark", "pareto"),
+    *("support.benchmarks", "benchmark", "support.choices", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
     *("support.scenarios", "scenarios"),
     *("sampler", "support.profiling", "machine", "bottleneck", "production"),

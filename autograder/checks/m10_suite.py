@@ -1,4 +1,4 @@
-"""Hidden checks for module 10: files, tables, ties and interrupted studies.
+"""Hidden checks for module 10: files, corrected pairs, ties and interrupted studies.
 
 A study is measured in pieces, such as ``latency-0`` or ``accuracy``, each of them stored in its own file. Files are
 stored where the student's code runs, so checks read and write them through the `Path` of the student's module.
@@ -7,7 +7,6 @@ stored where the student's code runs, so checks read and write them through the 
 from __future__ import annotations
 
 import json
-import math
 from itertools import combinations
 from secrets import token_hex
 from typing import Any
@@ -29,9 +28,9 @@ def place() -> str:
     return f"/tmp/suite-{token_hex(8)}"
 
 
-@judges("write_text", "merge_results")
+@judges("write_text")
 def pieces_survive(student: Any) -> None:
-    """Check that `write_text` replaces a file as a whole, and that `merge_results` joins the pieces of a study."""
+    """Check that `write_text` replaces a file as a whole, in UTF-8, and says what to do if it cannot."""
     folder = f"{place()}/deep/new"
     name, first, second = words(draw(), 3)
     first += ", ä, 漢"
@@ -47,91 +46,9 @@ def pieces_survive(student: Any) -> None:
     same(student.os.listdir(folder), [f"{name}.json"], "what stays behind", "no temporary file should")
     below, mentions = student.Path(f"{folder}/{name}.json/below"), ["output_dir", "below"]
     refuses(student.write_text, (below, "x"), error=OSError, mentions=mentions, what="a path below a file")
-    merged_is_one_result(student)
-
-
-def merged_is_one_result(student: Any) -> None:
-    """Check that `merge_results` joins values and round orders of all parts in order, and refuses mixed parts.
-
-    Results merged from the same rounds must share one pairing mark.
-    """
-    rng = draw()
-    pieces = [rng.random(size).tolist() for size in (4, 1, 3)]
-
-    def part(values: list[float], pairing: str, **more: Any) -> BenchmarkResult:
-        notes = {"pairing": pairing, "round_orders": [[pairing]] * len(values), "system": {"cpu": "x"}, "seed": 7}
-        return BenchmarkResult("latency", values, {**notes, **more}, unit="s", confidence=0.9)
-
-    def merged(marks: str, factor: float = 1.0) -> Any:
-        parts = zip(pieces, marks, strict=True)
-        return student.merge_results([part([v * factor for v in values], mark) for values, mark in parts])
-
-    a, b, other = merged("pqr"), merged("pqr", 2.0), merged("pqs")
-    values = [value for piece in pieces for value in piece]
-    truth = {"values": values, "unit": "s", "metric_name": "latency", "confidence": 0.9}
-    holds(a, truth, "the merged result", "all parts, in order")
-    first, second, third = (entries(each.metadata, "metadata") for each in (a, b, other))
-    orders = [[mark] for mark, piece in zip("pqr", pieces, strict=True) for _ in piece]
-    truth = {"round_orders": orders, "seed": 7}
-    holds(first, truth, "metadata", "the round orders of all parts, and all else of the first")
-    pairing, *others = (text(notes.get("pairing"), "metadata['pairing']") for notes in (first, second, third))
-    same(others[0], pairing, "the pairing of another model merged from the same rounds")
-    expect(others[1] != pairing, "results of other rounds should not pair: the digest is of all parts")
-    single = student.merge_results([BenchmarkResult("accuracy", [0.5], {"total": 4})]).metadata
-    single = entries(single, "metadata")
-    holds(single, {"total": 4}, "metadata")
-    expect("pairing" not in single, "a part without pairing stays without")
-    two_processors = [part([1.0], "p"), part([1.0], "q", system={"cpu": "y"})]
-    two_metrics = [part([1.0], "p"), BenchmarkResult("energy", [1.0], unit="J")]
-    for what, parts in {"no parts": [], "two processors": two_processors, "two metrics": two_metrics}.items():
-        refuses(student.merge_results, parts, what=f"merge_results with {what}")
-
-
-@judges("run_rows", "summary_rows")
-def rows_are_whole(student: Any) -> None:
-    """Check that `run_rows` has one row per measurement, and `summary_rows` one row per result.
-
-    A summary row must give the value with the interval that belongs to this value.
-    """
-    rng = draw()
-    results = {
-        "latency": {
-            n: seconds(shuffled(rng.lognormal(-7, 0.5, size))) for n, size in {"a": 40, "b": 5, "c": 6}.items()
-        },
-        "accuracy": {"a": BenchmarkResult("accuracy", [0.8, 0.6], {"correct": 150, "total": 200})},
-        "energy": {"b": BenchmarkResult("energy", [0.5, 0.25, 0.75], {"measured": False}, unit="J")},
-    }
-    truths = list[dict[str, Any]]()
-    for metric, by_model in results.items():
-        for model, result in by_model.items():
-            kind = {"metric": metric, "model": model, "unit": result.unit, "measured": result.measured}
-            truths += [{**kind, "run": run, "value": value} for run, value in enumerate(result.values)]
-    rows = items(student.run_rows(results), "the rows, one for each measurement,", len(truths))
-    for index, (row, truth) in enumerate(zip(rows, truths, strict=True)):
-        holds(row, truth, f"row {index}", "in order, unrounded", rel=1e-15)
-    told = "the summary rows, one for each result,"
-    rows = [entries(row, "a summary row") for row in items(student.summary_rows(results), told, 5)]
-    summary = {tuple(text(row.get(name), name) for name in ("metric", "model")): row for row in rows}
-    many, few, some = (np.sort(result.values) for result in results["latency"].values())
-    rank = int(stats.binom.ppf(0.025, 40, 0.5))
-    wilson = stats.binomtest(150, 200).proportion_ci(method="wilson")
-    intervals: dict[tuple[str, str], tuple[Any, ...]] = {
-        ("latency", "a"): (np.median(many), many[rank - 1], many[40 - rank], "median"),
-        ("latency", "b"): (np.median(few), few[0], few[-1], "range"),
-        ("latency", "c"): (np.median(some), some[0], some[-1], "median"),
-        ("energy", "b"): (0.5, 0.25, 0.75, "range"),
-        ("accuracy", "a"): (0.75, wilson.low, wilson.high, "Wilson"),
-    }
-    cause = "central and interval of module 09; an accuracy is that of all rows, with Wilson's interval"
-    for key, interval in intervals.items():
-        truth = dict(zip(("value", "lower", "upper", "interval"), interval, strict=True))
-        holds(summary.get(key), truth, f"the row of {key}", cause, rel=1e-6 if "accuracy" in key else 1e-9)
-    moments = {"count": 5, "mean": few.mean(), "std": few.std(ddof=1), "median": np.median(few)}
-    holds(summary["latency", "b"], moments | {"min_val": few[0], "max_val": few[-1]}, "the row of b's latency")
-    holds(summary["energy", "b"], {"measured": False, "unit": "J"}, "an estimate", "it stays labelled, with its unit")
-    once = items(student.summary_rows({"energy": {"b": BenchmarkResult("energy", [0.5], unit="J")}}), told, 1)[0]
-    truth = {"mean": 0.5, "std": None, "lower": math.nan, "upper": math.nan, "interval": "none"}
-    holds(once, truth, "the row of one value", "it says nothing about scatter")
+    where = student.Path(f"{folder}/there")
+    where.mkdir()
+    refuses(student.write_text, (where, "x"), error=OSError, mentions="there", what="a folder in the file's place")
 
 
 def rounds(**factors: float) -> dict[str, BenchmarkResult]:

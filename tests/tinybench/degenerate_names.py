@@ -30,7 +30,7 @@ ELSEWHERE = {
     "ship_decision._share": WRAPS,
     "onnx.check_parity": "by `accuracy.parity`, which is tried",
     "options.stalls": NOT_STATISTICAL,
-    "pareto.objective_values": "the values themselves; NaN is refused",
+    "ranked_values.objective_values": "the values themselves; NaN is refused",
     "queries.quantile": "the text of a query",
     "timed_comparison._interval": WRAPS,
     "ranking.Entry.point": NOT_STATISTICAL,

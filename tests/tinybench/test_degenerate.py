@@ -46,6 +46,7 @@ from tinybench.shell import gate_run
 from tinybench.support.basics import buckets, conformal, grouped_rows, paired_rows
 from tinybench.support.basics.bootstrap import bca_interval
 from tinybench.support.benchmarks import best_batch
+from tinybench.support.choices import ranked_values
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import what_if_gains
 from tinybench.support.scenarios import mlperf, sweeps
@@ -271,10 +272,10 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "benchmark.best_throughput": (
         lambda found: 0 < found.confidence < 1, lambda v: benchmark.best_throughput({1: pair(v)}), of(FINITE)
     ),
-    "pareto.interval": (interval(point=True), lambda v: pareto.interval(pair(v)), of(FINITE[1:])),
-    "pareto.interval, one value": (lambda found: unknown(*found), lambda v: pareto.interval(pair(v)), [([1.0],)]),
-    "pareto.interval, all right": (
-        interval(0, 1), lambda n, k: pareto.interval(pair([k / n], "accuracy", "", correct=k, total=n)),
+    "ranked_values.interval": (interval(point=True), lambda v: ranked_values.interval(pair(v)), of(FINITE[1:])),
+    "ranked_values.interval, one value": (lambda found: unknown(*found), lambda v: ranked_values.interval(pair(v)), [([1.0],)]),
+    "ranked_values.interval, all right": (
+        interval(0, 1), lambda n, k: ranked_values.interval(pair([k / n], "accuracy", "", correct=k, total=n)),
         [(1, 0), (1, 1), (9, 0), (9, 9)],
     ),
     "pareto.membership_probability": (

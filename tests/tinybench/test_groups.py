@@ -15,6 +15,8 @@ from tinybench.accuracy import cluster_interval, design_effect, effective_rows, 
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.grouped_rows import named_groups, sign_flip_p
 from tinybench.support.basics.paired_rows import difference_interval, exact_p
+from tinybench.support.choices.ranked_values import interval
+from tinybench.support.choices.resampling import draw_rows
 from tinybench.tools.study.ship_decision import interval_of
 
 RNG = np.random.default_rng(0)
@@ -127,7 +129,7 @@ def test_a_result_keeps_its_groups_and_prints_them() -> None:
     assert about["wilson_interval"] == pytest.approx(cluster_interval(1 - labels(), IMAGES))
     assert f"of 360 in 60 groups, design effect {about['design_effect']:.3g}" in str(found)
     assert BenchmarkResult.from_dict(found.to_dict()).metadata == about
-    assert pareto.interval(found) == interval_of("accuracy_min", found) == tuple(about["wilson_interval"])
+    assert interval(found) == interval_of("accuracy_min", found) == tuple(about["wilson_interval"])
 
 
 def test_groups_of_several_datasets() -> None:
@@ -197,7 +199,7 @@ def test_groups_are_never_ignored() -> None:
 def test_the_frontier_draws_whole_groups() -> None:
     rng = np.random.default_rng(3)
     grouped, plain = (list(results(ids, ids).values()) for ids in (IMAGES, None))
-    by_groups, by_rows = (np.std(pareto.draw_rows(each, 4000, rng), axis=0) for each in (grouped, plain))
+    by_groups, by_rows = (np.std(draw_rows(each, 4000, rng), axis=0) for each in (grouped, plain))
     effects = [each.metadata["design_effect"] for each in grouped]
     assert by_groups / by_rows == pytest.approx(np.sqrt(effects), rel=0.08)
 

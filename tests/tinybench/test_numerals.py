@@ -51,7 +51,7 @@ ALLOWED = {
     "tinybench/support/basics/dependence.py": {"n": "2 values or more"},
     "tinybench/tools/history/entry.py": {"system.get('cores', '?')": "a name that stored histories are found by"},
     "tinybench/support/footprint/memory_results.py": {"blocks": "a constant"},
-    "tinybench/pareto.py": {"requirement": "a name, and a verb"},
+    "tinybench/support/choices/requirement_files.py": {"requirement": "a name, and a verb"},
     "tinybench/tools/study/precision_comparison.py": {"level": "a percentage"},
     "tinybench/support/reports/sections.py": {"len(latency)": "3 models or more"},
     "tinybench/result.py": {

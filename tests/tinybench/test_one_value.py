@@ -73,6 +73,7 @@ def samples(values: list[float]) -> SimpleNamespace:
     given = SimpleNamespace(results=results, a=a, b=b, result=a, baseline=a, candidate=b, session=a, calls=a, first=b)
     given.by_model = given.latency = given.models = results["latency"]
     given.metric, given.name, given.names, given.wanted = "latency", "a", ("a", "b"), tuple(results)
+    given.winner, given.tied = "a", ["b"]
     given.rows, given.pairs, given.best = summary_rows(results), comparison_rows(results), best_by_dimension(results)
     given.labels, given.points, given.of, given.figure = {m: m for m in results}, [], 2, Figure()
     given.x_metric, given.y_metric, given.factor, given.unit, given.comparison, given.p = (
@@ -257,7 +258,7 @@ def test_no_view_shows_scatter_that_nobody_saw(view: str, few: str) -> None:
 
 def test_there_are_many_views() -> None:
     for name in (
-        "suite.summary_rows",
+        "support.reports.study_tables.summary_rows",
         "latency.latency_summary",
         "support.reports.sections.pairs_section",
         "shell.timed_comparison.tail_table",

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from tests.quick import within
 from tinybench import pareto
-from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
+from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, pareto_frontier
 from tinybench.result import BenchmarkResult
 from tinybench.support import metric_tests
+from tinybench.support.choices.ranked_values import as_rows, central, interval
+from tinybench.support.reports.frontier_border import staircase
 from tinybench.support.reports.frontier_figure import plot_pareto_frontier
 
 ENERGY = {"energy": "min"}
@@ -85,13 +87,13 @@ def test_rows_keep_identity_order_and_duplicates() -> None:
 
 
 def test_results_count_by_median_and_by_all_answers() -> None:
-    assert pareto.central(latency(1.0, 2.0, 90.0)) == 2.0
-    assert pareto.central(BenchmarkResult("accuracy", [1.0, 0.5, 0.5], {"correct": 95, "total": 100})) == 0.95
-    assert pareto.central(np.float32(0.5)) == 0.5
+    assert central(latency(1.0, 2.0, 90.0)) == 2.0
+    assert central(BenchmarkResult("accuracy", [1.0, 0.5, 0.5], {"correct": 95, "total": 100})) == 0.95
+    assert central(np.float32(0.5)) == 0.5
 
 
 def test_as_rows_turns_the_table() -> None:
-    rows = pareto.as_rows({"latency": {"a": 1.0, "b": 2.0}, "accuracy": {"b": 0.9}})
+    rows = as_rows({"latency": {"a": 1.0, "b": 2.0}, "accuracy": {"b": 0.9}})
     assert rows == [{"model": "a", "latency": 1.0}, {"model": "b", "latency": 2.0, "accuracy": 0.9}]
 
 
@@ -145,7 +147,7 @@ def test_hypervolume_of_the_worked_example() -> None:
 
 @given(SMALL)
 def test_staircase_is_level_then_upright(points: list[tuple[int, int]]) -> None:
-    corners = pareto.staircase(points)
+    corners = staircase(points)
     assert set(corners[::2]) == set(pareto_frontier(points))
     for (x1, y1), (x2, y2) in itertools.pairwise(corners):
         assert (x1 == x2) != (y1 == y2)

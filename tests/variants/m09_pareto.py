@@ -15,24 +15,7 @@ VARIANTS = {
         better |= x < y
     return better''')],
     "answer_dominance": [("NumPy integers", "### BEGIN SOLUTION\n    return 1", "### BEGIN SOLUTION\n    return np.int64(1)")],
-    "refuse_mixing": [("sets", '''    for name, result in results.items():
-        first, other = next(iter(results.items()))
-        if result.measured != other.measured:
-            guess, fact = (first, name) if result.measured else (name, first)
-            raise ValueError(
-                f"{metric} of {guess!r} is an estimate, of {fact!r} a measurement; an estimate never ranks against "
-                "a measurement: measure all, or estimate all the same way"
-            )
-        if result.unit != other.unit:
-            raise ValueError(
-                f"{metric} of {first!r} is in {other.unit!r}, of {name!r} in {result.unit!r}; give one unit"
-            )''', '''    for trait in ("measured", "unit"):
-        kinds = {}
-        for name in results:
-            kinds.setdefault(getattr(results[name], trait), []).append(name)
-        if len(kinds) > 1:
-            raise ValueError(f"{metric}: {trait} differs (an estimate, or another unit): {kinds}")''')],
-    "frontier_mask": [("lists, all pairs in blocks", "", '''
+    "frontier_mask": [("lists", "", '''
 def frontier_2d(costs):
     rows = sorted(range(len(costs)), key=lambda i: tuple(costs[i]))
     kept, best, last = [False] * len(costs), math.inf, None
@@ -41,31 +24,12 @@ def frontier_2d(costs):
         if y < best or (x, y) == last:
             kept[i], best, last = True, min(best, y), (x, y)
     return kept
-
-
-def frontier_nd(costs):
-    costs = np.asarray(costs)
-    return [not any((other <= own).all() and (other < own).any() for other in costs) for own in costs]
 '''),
-                      ("broadcasting", '''    unique, where = np.unique(costs, axis=0, return_inverse=True)
-    front, kept, size = np.empty_like(unique), np.zeros(len(unique), dtype=bool), 0
-    for index, cost in enumerate(unique):  # only what sorts before a point can dominate it
-        if not np.all(front[:size] <= cost, axis=1).any():
-            front[size], kept[index], size = cost, True, size + 1
-    return np.asarray(kept[where.reshape(-1)])''', '''    a, b = costs[:, None], costs[None]
-    beaten = (a <= b).all(axis=-1) & (a < b).any(axis=-1)
-    return ~beaten.any(axis=0)'''),
-                      ("a tuple of NumPy truths", "    return np.asarray(kept[where.reshape(-1)])\n    ### END SOLUTION\n\n\ndef frontier_nd",
-                       "    return tuple(kept[where.reshape(-1)])\n    ### END SOLUTION\n\n\ndef frontier_nd")],
+                      ("a tuple of NumPy truths", "return np.asarray(kept[where.reshape(-1)])", "return tuple(kept[where.reshape(-1)])")],
     "pareto_frontier": [("compress, a tuple", "return [point for point, keep in zip(points, kept, strict=True) if keep]",
-                         "return tuple(itertools.compress(points, kept))"),
+                         "import itertools\n\n    return tuple(itertools.compress(points, kept))"),
                         ("indices", "return [point for point, keep in zip(points, kept, strict=True) if keep]",
                          "return [points[i] for i in np.flatnonzero(kept)]")],
-    "staircase": [("an array", "    return corners\n", "    return np.array(corners)\n"),
-                  ("recursion over pairs", '''    corners = [ordered[0]]
-    for x, y in ordered[1:]:
-        corners += [(x, corners[-1][1]), (x, y)]
-    return corners''', '''    return [ordered[0], *(c for (_, y), (u, v) in itertools.pairwise(ordered) for c in ([u, y], [u, v]))]''')],
     "hypervolume_2d": [("a sum over the corners", '''    area, level = 0.0, worst[1]
     for x, y in sorted(map(tuple, costs[(costs < worst).all(axis=1)])):
         if y < level:  # each frontier point adds the strip below the one before, as wide as its lead over the reference
@@ -76,46 +40,32 @@ def frontier_nd(costs):
     inside = inside[np.argsort(inside[:, 0])]
     widths = np.diff(np.append(inside[:, 0], worst[0]))
     return np.dot(widths, worst[1] - np.minimum.accumulate(inside[:, 1]))''')],
-    "composite_score": [("row by row, an array", '''    scores = np.zeros(len(values))
+    "composite_score": [("logarithms, an array", '''    scores = np.ones(len(values))
     for column, (metric, weight) in zip(values.T, weights.items(), strict=True):
-        if scale_free:
-            if not (column > 0).all():
-                raise ValueError(f"a {metric} is {column.min():g}; ratios need positive values")
-            ratio = column.min() / column if DIRECTIONS[metric] == "min" else column / column.max()
-            scores += weight * np.log(ratio)
-        elif metric == "accuracy":
-            scores += weight * column
-        else:
-            scores += weight / (1 + column / _SCORE_UNITS[metric][1])
-    return [float(score) for score in (np.exp(scores) if scale_free else scores)]''', '''    if scale_free and values.min() <= 0:
+        if not (column > 0).all():
+            raise ValueError(f"a {metric} is {column.min():g}; ratios need positive values")
+        ratio = column.min() / column if DIRECTIONS[metric] == "min" else column / column.max()
+        scores *= ratio**weight
+    return [float(score) for score in scores]''', '''    if np.any(values <= 0):
         raise ValueError("all values must be positive for ratios")
-    units = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}
+    signs = np.array([1 if DIRECTIONS[metric] == "max" else -1 for metric in weights])
+    logs = np.log(values) * signs
+    return np.exp((logs - logs.max(axis=0)) @ np.array(list(weights.values())))'''),
+                        ("row by row", '''    scores = np.ones(len(values))
+    for column, (metric, weight) in zip(values.T, weights.items(), strict=True):
+        if not (column > 0).all():
+            raise ValueError(f"a {metric} is {column.min():g}; ratios need positive values")
+        ratio = column.min() / column if DIRECTIONS[metric] == "min" else column / column.max()
+        scores *= ratio**weight
+    return [float(score) for score in scores]''', '''    if values.min() <= 0:
+        raise ValueError("no ratio to 0")
 
-    def term(metric, value, column):
-        if scale_free:
-            return value / column.max() if DIRECTIONS[metric] == "max" else column.min() / value
-        return value if metric == "accuracy" else 1 / (1 + value / units[metric])
+    def part(metric, value, column):
+        return value / max(column) if DIRECTIONS[metric] == "max" else min(column) / value
 
-    scores = []
-    for row in values:
-        terms = [term(m, v, column) for m, v, column in zip(weights, row, values.T)]
-        if scale_free:
-            scores.append(math.prod(t**w for t, w in zip(terms, weights.values())))
-        else:
-            scores.append(math.fsum(t * w for t, w in zip(terms, weights.values())))
-    return np.array(scores)''')],
-    "from_yaml": [("difflib, a set", '''    valid = [spec.name for spec in fields(cls)]
-    for name in data:
-        if name not in valid:
-            raise ValueError(f"there is no requirement {str(name)!r}; did you mean {nearest(str(name), valid)!r}?")
-    return cls(**data)''', '''    valid = set(cls.__dataclass_fields__)
-    unknown = set(data) - valid
-    if unknown:
-        raise ValueError("; ".join(f"{u}: perhaps {nearest(str(u), sorted(valid))}" for u in unknown))
-    limits = cls(**dict(data))
-    return limits'''),
-                  ("isinstance of a Mapping", "    if not isinstance(data, dict):\n        raise ValueError(f\"requirements are lines such as 'accuracy_min: 0.95', not {text.strip()!r}\")\n    return cls.from_dict(data)",
-                   "    if isinstance(data, Mapping):\n        return cls.from_dict(data=data)\n    raise ValueError('no limits in there')")],
+    return tuple(
+        math.prod(part(m, v, column) ** w for (m, w), v, column in zip(weights.items(), row, values.T)) for row in values
+    )''')],
     "method_filter": [("operator, tuples", '''    for name, limit in self.limits().items():
         got = observed(row, name, row_name(row, 0))
         least = "_min" in name

@@ -42,85 +42,6 @@ def write_text(path, text):
     except OSError as error:
         raise OSError(f"{path} cannot be written: {error}; choose another output_dir") from error
 ''')],
-    "merge_results": [("itertools and dicts", "", '''
-from dataclasses import replace
-from itertools import chain
-
-
-def merge_results(parts):
-    def key(part):
-        return part.metric_name, part.unit, part.metadata.get("system", {}).get("cpu")
-
-    if len(parts) == 0 or any(key(part) != key(parts[0]) for part in parts):
-        raise ValueError("parts must be alike, and one at least")
-    notes = {**parts[0].metadata}
-    if notes.get("pairing"):
-        notes["pairing"] = "+".join(part.metadata["pairing"] for part in parts)
-    if "round_orders" in notes:
-        notes["round_orders"] = sum((part.metadata["round_orders"] for part in parts), [])
-    values = list(chain.from_iterable(part.values for part in parts))
-    return BenchmarkResult(
-        parts[0].metric_name, values, unit=parts[0].unit, confidence=parts[0].confidence, metadata=notes
-    )
-'''),
-                      ("json and md5", "hashlib.sha256(together.encode()).hexdigest()[:32]", "hashlib.md5(json.dumps(together).encode()).hexdigest()")],
-    "run_rows": [("generators and a helper", "", '''
-def each(results):
-    for metric in results:
-        for model in results[metric]:
-            yield metric, model, results[metric][model]
-
-
-def run_rows(results):
-    for metric, model, r in each(results):
-        for run in range(r.count):
-            yield dict(metric=metric, model=model, run=run, value=r.values[run], unit=r.unit, measured=r.measured)
-
-
-def summary_rows(results):
-    rows = ()
-    for metric, model, r in each(results):
-        row = {"model": model, "metric": metric}
-        for name in "unit measured count mean std median min_val max_val".split():
-            row[name] = getattr(r, name) if name not in r.undetermined else None
-        row["value"] = np.float64(central(r))
-        row["lower"], row["upper"] = interval(r)
-        if "total" in r.metadata:
-            row["interval"] = "Wilson"
-        elif r.count == 1:
-            row["interval"] = "none"
-        elif r.count < 6:
-            row["interval"] = "range"
-        else:
-            row["interval"] = "median"
-        rows += (row,)
-    return rows
-'''),
-                 ("loops, a tuple", "", '''
-def run_rows(results):
-    rows = []
-    for metric, by_model in results.items():
-        for model, result in by_model.items():
-            common = {"metric": metric, "model": model, "unit": result.unit, "measured": bool(result.measured)}
-            rows += [common | {"run": run, "value": value} for run, value in zip(range(result.count), result.values)]
-    return tuple(rows)
-
-
-def summary_rows(results):
-    def row(metric, model, result):
-        low, high = interval(result)
-        kind = "Wilson" if result.metadata.get("total") else ("range", "median")[result.count > 5]
-        if low != low:
-            kind = "none"
-        names = ["unit", "measured", "count", "mean", "std", "median", "min_val", "max_val"]
-        return {
-            **dict(zip(["metric", "model"], [metric, model])), **{name: getattr(result, name) for name in names},
-            **dict.fromkeys({"std"} & set(result.undetermined)),
-            "value": central(result), "lower": low, "upper": high, "interval": kind, "note": "mine",
-        }
-
-    return [row(metric, model, result) for metric in results for model, result in results[metric].items()]
-''')],
     "comparison_rows": [("a helper and append", "", '''
 def comparison_rows(results):
     def of(metric, by_model):
@@ -138,54 +59,87 @@ def comparison_rows(results):
 
     return tuple(row for metric in results for row in of(metric, results[metric]))
 ''')],
-    "best_by_dimension": [("sorted, a set of ties", '''        tied = []
+    "best_by_dimension": [("a comprehension, the worse of two gaps", '''        lower, upper = interval(competing[winner])
+        verdicts, tied = verdicts_against(winner, metric, pairs), []
         for name, result in competing.items():
             low, high = interval(result)
-            overlapping = "apart" if low > upper or high < lower else "undecided"  # NaN cannot separate models
-            if name != winner and verdicts.get((metric, frozenset((winner, name))), overlapping) == "undecided":
+            untested = "apart" if low > upper or high < lower else "undecided"  # NaN cannot separate models
+            if name != winner and verdicts.get(name, untested) == "undecided":
                 tied.append(name)
-''', '''        tied = set()
-        for name in set(competing) - {winner}:
-            low, high = interval(competing[name])
-            verdict = verdicts.get((metric, frozenset([name, winner])))
-            if verdict == "undecided" or (verdict is None and not max(low, lower) > min(high, upper)):
-                tied |= {name}
-        tied = sorted(tied)
+''', '''        tested = verdicts_against(winner, metric, pairs)
+
+        def alike(name):
+            if name in tested:
+                return tested[name] == "undecided"
+            (a, b), (c, d) = interval(competing[name]), interval(competing[winner])
+            return not max(a - d, c - b) > 0
+
+        tied = tuple(sorted(name for name in competing if name != winner and alike(name)))
 '''),
-                          ("a tuple of ties", '"tied": tied}', '"tied": tuple(tied)}')],
-    "method_run": [("pieces in a loop of its own", '''    for piece in self._each([piece for piece in self.pieces() if not (folder / f"{piece}.json").is_file()]):
+                          ("a sorted list, without the helpers", '''        verdicts, tied = verdicts_against(winner, metric, pairs), []
+        for name, result in competing.items():
+            low, high = interval(result)
+            untested = "apart" if low > upper or high < lower else "undecided"  # NaN cannot separate models
+            if name != winner and verdicts.get(name, untested) == "undecided":
+                tied.append(name)
+        best[metric] = best_row(winner, competing[winner], tied)
+''', '''        tied, champion = [], competing[winner]
+        for name in sorted(set(competing) - {winner}):
+            said = [r["verdict"] for r in pairs if r["metric"] == metric and {name, winner} == {r["model_a"], r["model_b"]}]
+            low, high = interval(competing[name])
+            if said == ["undecided"] or (not said and not (low > upper or lower > high)):
+                tied += [name]
+        best[metric] = {
+            "model": winner, "value": central(champion), "lower": lower, "upper": upper,
+            "unit": champion.unit, "measured": champion.measured, "tied": tied,
+        }
+''')],
+    "method_run": [("pieces in a loop of its own", '''    for piece in self._each([piece for piece in self.pieces() if not self._file(piece).is_file()]):
         measured = {name: result.to_dict() for name, result in self._measure(piece).items()}
-        write_text(folder / f"{piece}.json", json.dumps(measured))
+        write_text(self._file(piece), json.dumps(measured))
 ''', '''    for piece in self.pieces():
-        target = folder.joinpath(piece + ".json")
+        target = self.output_dir.joinpath("measurements", piece + ".json")
         if target.exists():
             continue
         measured = self._measure(piece)
         write_text(target, json.dumps({name: measured[name].to_dict() for name in measured}, indent=2))
 '''),
-                   ("shutil, itertools", '''        number = 1
-        while (self.output_dir / f"measurements.{number}").exists():
-            number += 1
-        folder.rename(self.output_dir / f"measurements.{number}")
-''', '''        import itertools, shutil
-
-        places = (self.output_dir / f"measurements.{n}" for n in itertools.count(1))
-        shutil.move(str(folder), str(next(place for place in places if not place.exists())))
+                   ("the plan is read first, and written last before measuring", '''    if resume and self._file("plan").is_file():
+        self._check_same_study(json.loads(self._file("plan").read_text(encoding="utf-8")))
+    else:
+        self._set_aside()
+    write_text(self._file("plan"), json.dumps(self.plan(), indent=1))
+    write_text(self.output_dir / "system.json", json.dumps(system_info(), indent=1))
+''', '''    try:
+        earlier = json.loads(self._file("plan").read_bytes())
+    except FileNotFoundError:
+        earlier = None
+    if earlier is None or not resume:
+        self._set_aside()
+    else:
+        self._check_same_study(earlier)
+    write_text(self.output_dir / "system.json", json.dumps(system_info()))
+    write_text(self._file("plan"), json.dumps(self.plan()))
 '''),
-                   ("load by the files", '''    parts: dict[str, dict[str, list[BenchmarkResult]]] = {metric: {} for metric in _METRICS}
-    for piece in self.pieces():
-        file = self.output_dir / "measurements" / f"{piece}.json"
-        if file.is_file():
-            for name, data in json.loads(file.read_text(encoding="utf-8")).items():
-                parts[piece.partition("-")[0]].setdefault(name, []).append(BenchmarkResult.from_dict(data))
-    return {
-        metric: {name: merge_results(results) for name, results in by_model.items()}
-        for metric, by_model in parts.items()
-        if by_model
-    }''', '''    found = {}
+                   ("sets of items", '''    mine = self.plan()
+    differing = [key for key in {**earlier, **mine} if mine.get(key) != earlier.get(key)]
+    if differing:
+        listed = "; ".join(f"{key} was {earlier.get(key)}, is {mine.get(key)}" for key in differing)
+        raise ValueError(f"{self.output_dir} holds another study ({listed}); choose another output_dir, or resume=False")''', '''    mine, unlike = json.loads(json.dumps(self.plan())), set()
+    for key in set(mine) | set(earlier):
+        if key not in mine or key not in earlier or mine[key] != earlier[key]:
+            unlike.add(key)
+    if unlike:
+        raise ValueError("not the same: " + ", ".join(sorted(unlike)))'''),
+                   ("load by metric", '''    parts: dict[str, dict[str, list[BenchmarkResult]]] = {metric: {} for metric in METRICS}
+    saved = [piece for piece in self.pieces() if self._file(piece).is_file()]
+    for piece in saved:
+        for name, data in json.loads(self._file(piece).read_text(encoding="utf-8")).items():
+            parts[piece.partition("-")[0]].setdefault(name, []).append(BenchmarkResult.from_dict(data))
+    merged = {m: {name: merge_results(each) for name, each in by_model.items()} for m, by_model in parts.items()}
+    return {metric: by_model for metric, by_model in merged.items() if by_model}''', '''    found = {}
     for metric in ("latency", "throughput", "accuracy", "memory", "energy"):
-        pieces = [p for p in self.pieces() if p.split("-")[0] == metric]
-        files = [self.output_dir.joinpath("measurements", p + ".json") for p in pieces]
+        files = [self._file(p) for p in self.pieces() if p.split("-")[0] == metric]
         contents = [json.loads(f.read_text()) for f in files if f.exists()]
         if contents:
             found[metric] = {}

@@ -21,27 +21,6 @@ VARIANTS = {
         ("entry_without_numbers", 'f"the model takes {model.n_features_in_} numbers; an entry takes 784 pixels"',
          '"the wrong number of pixels"', "should name the number"),
     ],
-    "in_eight_bits": [
-        ("eight_in_a_folder", """    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        path = Path(folder, "entry.onnx")
-        path.write_bytes(content)
-        quantised = quantize_dynamic_int8(path).read_bytes()
-    return quantised if integer_operators(quantised) else content
-""", """    folder = tempfile.mkdtemp()
-    source, target = os.path.join(folder, "in.onnx"), os.path.join(folder, "out.onnx")
-    with open(source, "wb") as file:
-        file.write(content)
-    warnings.filterwarnings("ignore", category=UserWarning)
-    quantize_dynamic_int8(source, target, per_channel=False, overwrite=True)
-    if sum(integer_operators(target).values()) == 0:
-        return content
-    with open(target, "rb") as file:
-        return file.read()
-"""),
-        ("eight_bytearray", "return quantised if integer_operators(quantised) else content",
-         "return bytearray(quantised) if integer_operators(quantised) else content", "bytes expected, got bytearray"),
-    ],
     "chance_of_passing": [
         ("chance_summed", "    least = math.ceil(bar * private_total - 1e-9)\n    return float(stats.betabinom.sf(least - 1, private_total, correct + 0.5, total - correct + 0.5))\n",
          """    from fractions import Fraction
@@ -78,34 +57,13 @@ VARIANTS = {
         ("choose_whole", 'return max(sharing, key=lambda each: (each["chance"], -each["latency"]))["name"]',
          'return max(sharing, key=lambda each: (each["chance"], -each["latency"]))', "got {'name'"),
     ],
-    "verdict_of": [
-        ("verdict_match", """    if latency.startswith("undecided"):
-        return "undecided"
-    if chance < least_chance:
-        return "reject"
-    better = latency == "faster" or (latency == "equivalent" and chance > kept_chance)
-    return "keep" if better else "reject"
-""", """    match latency:
-        case "faster" if chance >= least_chance:
-            return "keep"
-        case "equivalent" if chance >= least_chance and chance > kept_chance:
-            return "keep"
-        case "faster" | "equivalent" | "slower":
-            return "reject"
-    return "undecided"
-"""),
-        ("verdict_by_words", """    if latency.startswith("undecided"):
-        return "undecided"
-    if chance""", """    if "undecided" in latency.split(":"):
-        return latency[: len("undecided")]
-    if chance"""),
-    ],
     "build_entry": [
         ("build_in_memory", """    with tempfile.TemporaryDirectory() as folder:
         return save_layers(network, Path(folder, "entry.onnx")).read_bytes()
 """, """    path = save_layers(network, tempfile.mkdtemp() + "/mine.onnx", overwrite=True)
     print("entry of", path.stat().st_size, "bytes")
-    return bytes(open(path, mode="rb").read())
+    with open(path, mode="rb") as file:
+        return bytes(file.read())
 """),
         ("build_with_scikit_learn", """    rows, answers = shifted(images, labels)
     epochs = max(5, 12_000 // len(rows))

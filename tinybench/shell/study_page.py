@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tinybench.pareto import LATENCY_ACCURACY
 from tinybench.suite import write_text
 from tinybench.support.basics.pages import Page, Picture, Section
+from tinybench.support.choices.ranked_values import LATENCY_ACCURACY
 from tinybench.support.reports.study_figures import draw_frontier
 from tinybench.tools.study.tradeoff_result import TradeoffStudy
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from autograder.leaderboard.ranking import Entry, on_frontier
-from tinybench.pareto import staircase
+from tinybench.support.reports.frontier_border import staircase
 
 WIDTH, HEIGHT = 640, 440
 LEFT, RIGHT, TOP, BOTTOM = 84, 24, 36, 72

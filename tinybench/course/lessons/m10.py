@@ -8,6 +8,7 @@ A piece is a part of a suite's measurements that is saved in a file of its own.
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tinybench.result import BenchmarkResult
 
@@ -58,11 +60,13 @@ def killed(way: str, parts: int = 50) -> tuple[int, int]:
 class DiskStep:
     """A step in which a file reaches the disk: `what` is ``"synced"`` or ``"renamed"``.
 
-    `size` is the size of the file in bytes. `source` and `target` are the paths of a rename.
+    `size` is the size of the file in bytes, and `file` its number on the disk, which a rename does not change. `source`
+    and `target` are the paths of a rename.
     """
 
     what: str
     size: int
+    file: int
     source: Path = Path()
     target: Path = Path()
 
@@ -77,12 +81,14 @@ def disk_steps(*functions: Callable[..., Any], power_fails: bool = False) -> Ite
     steps: list[DiskStep] = []
 
     def synced(fd: Any) -> None:
-        steps.append(DiskStep("synced", os.fstat(fd if isinstance(fd, int) else fd.fileno()).st_size))
+        about = os.fstat(fd if isinstance(fd, int) else fd.fileno())
+        steps.append(DiskStep("synced", about.st_size, about.st_ino))
 
     def renamed(src: Any, dst: Any, **_: Any) -> None:
         if power_fails:
             raise OSError("no power")
-        steps.append(DiskStep("renamed", Path(src).stat().st_size, Path(src).resolve(), Path(dst).resolve()))
+        about = Path(src).stat()
+        steps.append(DiskStep("renamed", about.st_size, about.st_ino, Path(src).resolve(), Path(dst).resolve()))
 
     records = {"fsync": synced, "fdatasync": synced, "rename": renamed, "replace": renamed}
     with ExitStack() as stack:
@@ -100,6 +106,21 @@ def disk_steps(*functions: Callable[..., Any], power_fails: bool = False) -> Ite
                     names[alias] = noted
                     stack.callback(names.__setitem__, alias, own)
         yield steps
+
+
+@contextmanager
+def western_encoding() -> Iterator[None]:
+    """Open text files without a stated encoding in cp1252, as Windows does in Western Europe, within the block."""
+    own = io.open
+
+    def opened(
+        file: Any, mode: str = "r", buffering: int = -1, encoding: str | None = None, *rest: Any, **options: Any
+    ) -> Any:
+        unstated = "b" not in mode and encoding in (None, "locale")  # a `Path` passes the second on
+        return own(file, mode, buffering, "cp1252" if unstated else encoding, *rest, **options)
+
+    with patch("io.open", opened), patch("builtins.open", opened):
+        yield
 
 
 @contextmanager
@@ -126,15 +147,20 @@ class Interrupted(Exception):
 def counting_suite(suite: Any, breaks_at: str | None = None) -> Any:
     """Change a suite to record its pieces in `suite.measured` instead of measuring them, and return the suite.
 
-    `suite.tables` counts the calls of `write_tables`. At the piece `breaks_at`, the suite raises Interrupted.
+    The piece that is measured first gives 1 for the first model and 101 for the second, the next one 2 and 102, and so
+    on; `suite.saved` holds these results by piece. `suite.tables` lists the metrics in `suite.results` when
+    `write_tables` is called. At the piece `breaks_at`, the suite raises Interrupted.
     """
 
     def measure(piece: str) -> dict[str, BenchmarkResult]:
         if piece == breaks_at:
             raise Interrupted(piece)
         suite.measured.append(piece)
-        return {"m": BenchmarkResult(piece.partition("-")[0], [float(len(suite.measured))], unit="s")}
+        metric, now = piece.partition("-")[0], len(suite.measured)
+        values = {name: [100.0 * place + now] for place, name in enumerate(suite.models)}
+        suite.saved[piece] = {name: BenchmarkResult(metric, value, unit="s") for name, value in values.items()}
+        return dict(suite.saved[piece])
 
-    suite.measured, suite.tables, suite._measure = [], 0, measure
-    suite.write_tables = lambda: setattr(suite, "tables", suite.tables + 1)
+    suite.measured, suite.saved, suite.tables, suite._measure = [], {}, [], measure
+    suite.write_tables = lambda: suite.tables.extend(suite.results)
     return suite

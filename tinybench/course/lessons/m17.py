@@ -1,9 +1,11 @@
-"""Helpers for module 17: digits shifted by a pixel, and a small set of digits with a network for the checks."""
+"""Helpers for module 17: shifted digits, real INT8, the journal's rule, and a small problem for the checks."""
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +26,30 @@ def shifted(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     moves = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)]
     pictures = [np.roll(np.reshape(X, (-1, 28, 28)), move, axis=(1, 2)) for move in moves]
     return np.concatenate(pictures).reshape(-1, 784), np.tile(y, len(moves))
+
+
+def eight_bits(content: bytes) -> bytes:
+    """Return the bytes of a model, quantised to INT8; unchanged if the result has no integer operators."""
+    from tinybench.quantize import integer_operators, quantize_dynamic_int8
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        path = Path(folder, "entry.onnx")
+        path.write_bytes(content)
+        quantised = Path(quantize_dynamic_int8(path)).read_bytes()
+    return quantised if integer_operators(quantised) else content
+
+
+def journal_verdict(latency: str, chance: float, kept_chance: float, least_chance: float) -> str:
+    """Return the journal's verdict on one change: ``"keep"``, ``"reject"`` or ``"undecided"``.
+
+    `latency` is the verdict of `compare` on the change. The chances are those of the change and of the kept file to
+    pass the bar, and the smallest chance to enter with.
+    """
+    if latency.startswith("undecided"):
+        return "undecided"
+    better = latency == "faster" or (latency == "equivalent" and chance > kept_chance)
+    return "keep" if better and chance >= least_chance else "reject"
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Support for lesson 10: the sections and pictures of a report."""
+"""Support for lesson 10: the pieces and tables of a study, and the sections and pictures of a report."""

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.pareto import LATENCY_ACCURACY, central, interval, objective_values, percent, row_name, staircase
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.point_labels import label_points
 from tinybench.support.basics.result_text import scale_unit
+from tinybench.support.choices.ranked_values import LATENCY_ACCURACY, central, interval, objective_values, row_name
+from tinybench.support.choices.resampling import percent
+from tinybench.support.reports.frontier_border import staircase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

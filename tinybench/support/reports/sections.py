@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tinybench.benchmark import system_info
-from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval
+from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.dependence import caution
 from tinybench.support.basics.numbers import number_of, p_text, with_ends
 from tinybench.support.basics.pages import Section
 from tinybench.support.basics.result_text import scale_unit
+from tinybench.support.choices.ranked_values import DIRECTIONS, as_rows, central, interval
 from tinybench.support.comparisons.optional_toolbox import from_toolbox
 from tinybench.support.comparisons.stored_results import library_changes
 from tinybench.support.metric_tests import compare_pair, is_detected

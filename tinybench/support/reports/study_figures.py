@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.pareto import (
-    DIRECTIONS,
-    as_rows,
-    central,
-    dominates,
-    frontier_nd,
-    interval,
-    membership_probability,
-    objective_values,
-    pareto_frontier,
-    visible,
-)
+from tinybench.pareto import dominates, frontier_nd, membership_probability, pareto_frontier
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of, with_digits
 from tinybench.support.basics.pages import Picture
 from tinybench.support.basics.result_text import is_interval, scale_unit
+from tinybench.support.choices.ranked_values import DIRECTIONS, as_rows, central, interval, objective_values, visible
 from tinybench.support.metric_tests import is_detected
 from tinybench.support.reports.frontier_figure import plot_pareto_frontier as draw_points
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.pareto import interval
 from tinybench.support.basics.described_figure import Drawn
 from tinybench.support.basics.point_labels import label_points
+from tinybench.support.choices.ranked_values import interval
 from tinybench.tools.roofline.operator_bottlenecks import Placed
 from tinybench.tools.roofline.roofs import Roofs
 

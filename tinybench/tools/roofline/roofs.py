@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.pareto import interval
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.result_text import format_interval
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
+from tinybench.support.choices.ranked_values import interval
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.roofline.best_rates import ROUNDS, Clock, Probe, measure_rates
 from tinybench.tools.roofline.byte_movers import HOW, find_movers, largest_set, working_sets

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinybench.comparison import compare
-from tinybench.pareto import Requirements, observed
+from tinybench.pareto import Requirements
 from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import with_ends
 from tinybench.support.basics.result_text import scale_unit
+from tinybench.support.choices.requirement_files import observed
 from tinybench.support.comparisons.verdict import Comparison
 from tinybench.tools.study.gains import points
 from tinybench.tools.study.variants import FP32, SKLEARN
