@@ -24,8 +24,7 @@ from tinybench.support.choices.ranked_values import (
 )
 from tinybench.support.choices.requirement_files import ModelLimits, observed
 from tinybench.support.choices.resampling import draw_rounds, draw_rows, rows_unknown, shared
-from tinybench.support.choices.weighted_sums import DEFAULT_WEIGHTS, check_weights, unit_scores
-from tinybench.support.choices.weighted_sums import check_units as check_units  # for `production`, too
+from tinybench.support.choices.weighted_sums import DEFAULT_WEIGHTS, check_units, check_weights, unit_scores
 
 
 def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[bool] = False) -> bool:

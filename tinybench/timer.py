@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from tinybench.support.basics.numbers import number_of
+
 
 def _ran_backwards(start: float, end: float) -> RuntimeError:
     return RuntimeError(
@@ -111,7 +113,7 @@ def clock_resolution(
             break
     if not forward:
         raise RuntimeError(
-            f"the clock never moved forward in {max_reads} readings and shows {now!r}; use time.perf_counter"
+            f"the clock never moved forward in {number_of(max_reads, 'reading')} and shows {now!r}; use time.perf_counter"
         )
     return min(forward)
 
@@ -168,8 +170,8 @@ def calibrate_loops(
             return loops
         longest = max(longest, end - start)
     raise RuntimeError(
-        f"no batch of up to {max_loops} calls lasted {min_time} s, the longest took {longest} s by this clock: "
-        "if it stands still, use time.perf_counter, otherwise lower min_time or raise max_loops"
+        f"no batch of up to {number_of(max_loops, 'call')} lasted {min_time} s, the longest took {longest} s by this "
+        "clock: if it stands still, use time.perf_counter, otherwise lower min_time or raise max_loops"
     )
 
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from tinybench.accuracy import wilson_interval
 from tinybench.load import tail_interval
-from tinybench.pareto import Requirements, check_units
+from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.basics.dependence import is_dependent
+from tinybench.support.choices.weighted_sums import check_units
 from tinybench.support.metric_tests import is_detected
 
 __all__ = ["Decision", "interval_of", "may_ship"]
