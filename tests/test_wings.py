@@ -31,7 +31,7 @@ ROOMS = (
     *("support.rounds", "latency", "accuracy", "support.footprint", "memory", "energy"),
     *("support.comparisons", "comparison", "toolbox", "support.metric_tests", "benchmark", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
-    *("sampler", "support.profiling", "machine", "bottleneck", "production"),
+    *("sampler", "support.profiling", "machine", "bottleneck", "scaling", "precision", "production"),
     *("tools.study", "tools.roofline", "tools.scaling"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),
     *("support", "tools", "", "course", "shell", "__main__"),
