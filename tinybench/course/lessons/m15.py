@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from tinybench.sampler import Sample
     from tinybench.support.profiling.what_if_experiment import Row, WhatIf
 
 Stages = Mapping[str, Callable[..., Any]]
@@ -73,7 +75,7 @@ def make_forest_request(folder: Path) -> Request:
 
 def _request(x: np.ndarray, stages: Stages, faster: Callable[[np.ndarray], np.ndarray]) -> Request:
     """Return a request with a row of inputs. Stages that read and write JSON are added before and after `stages`."""
-    all_stages = {
+    all_stages: dict[str, Callable[..., Any]] = {
         "parse": json.loads,
         "array": lambda body: np.array(body["inputs"], dtype=np.float32),
         **stages,
@@ -175,13 +177,21 @@ def told_of_overlap(foreseen: Row, saved: float) -> str:
     )
 
 
-def told_of_forest(own: Mapping[str, float], worth: WhatIf, both: Compared) -> str:
+def told_of_forest(samples: Sequence[Sample], worth: WhatIf, both: Compared) -> str:
     """Describe where a forest's request spends its time, what a faster model promises, and what it brings."""
-    trees = {name: share for name, share in own.items() if "(_classes.py)" in name or "(_tree.py)" in name}
-    share = both.before["model"] / sum(both.before.values())
+    from tinybench.sampler import self_shares  # late: the notebook writes it
+
+    files = ("(_classes.py)", "(_tree.py)", "(_forest.py)")
+    trees = sum(share for name, share in self_shares(samples).items() if name.endswith(files))
+    chance = 1.96 * math.sqrt(trees * (1 - trees) / len(samples))
+    before, after = (sum(times.values()) - times["model"] for times in both)
+    share = both.before["model"] / (both.before["model"] + before)
     return (
-        f"The model takes {share:.1%} of the request: the answer could become {1 / (1 - share):.3g} times as fast.\n"
-        f"At most {sum(trees.values()):.0%} of the time is spent in the trees, the rest in Python around them.\n"
+        f"The model takes {share:.1%} of the request. Without it, the answer would be {1 / (1 - share):,.0f} times as "
+        "fast, if the other stages took as long as before.\n"
+        f"At most {trees:.0%} (± {100 * chance:.0f} points) of the time is spent in the trees, the rest in Python code "
+        "around them.\n"
         f"what_if: {worth}\n"
-        f"In ONNX the same forest is {both.model:.3g} times as fast, and the answer {both.answer:.3g} times."
+        f"In ONNX the same forest is {both.model:,.0f} times as fast, and the answer {both.answer:,.0f} times. The "
+        f"other stages took {before * 1e6:.0f} µs before and take {after * 1e6:.0f} µs now."
     )

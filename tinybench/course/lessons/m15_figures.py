@@ -128,7 +128,7 @@ def figure_of_gains(
     places, rows = np.arange(len(names)), list(foreseen.values())
     told = [not row.why for row in rows]
     promised = [100 * row.promised for row in rows]
-    axes.plot(promised, places - 0.2, "x", color=OKABE_ITO[1], markersize=9, label="its share promises")
+    axes.plot(promised, places - 0.2, "x", color=OKABE_ITO[1], markersize=9, label="by its share")
     seen = [(place, row) for place, row in zip(places, rows, strict=True) if not row.why]
     for place, row in zip(places, rows, strict=True):
         if row.why:
@@ -139,7 +139,7 @@ def figure_of_gains(
         fmt="o", color=OKABE_ITO[0], capsize=4, label="what_if",
     )  # fmt: skip
     real = [100 * truth[idea] for idea in foreseen]
-    axes.plot(real, places + 0.2, "D", color="black", markersize=6, label="really")
+    axes.plot(real, places + 0.2, "D", color="black", markersize=6, label="real")
     axes.axvline(0, color="grey", linewidth=1)
     axes.set(yticks=places, yticklabels=names, xlabel="time saved (% of a run)", ylim=(len(names) - 0.4, -0.6))
     figure.legend(loc="outside upper center", ncols=3)
@@ -151,12 +151,12 @@ def figure_of_gains(
     off = [abs(g - t) for g, t in zip(gains, real, strict=True) if g == g]
     missed = [abs(p - t) for p, t in zip(promised, real, strict=True)]
     nearest = (
-        f"what_if was off by up to {number_of(f'{max(off):.0f}', 'point')}, " if off else "what_if refused each time, "
+        f"what_if was off by up to {number_of(f'{max(off):.0f}', 'point')}." if off else "what_if refused each time."
     )
     return {
         "figure": figure,
         "alt": f"Time saved in percent. {words}.",
-        "caption": f"{nearest}the promise of the profile's share by up to {max(missed):.0f}. Where stages overlap, "
-        "only the one that all others wait for is worth anything.",
+        "caption": f"{nearest} The share in the profile was off by up to {number_of(f'{max(missed):.0f}', 'point')}. Where "
+        "stages overlap, only the one that all others wait for is worth anything.",
         "data": {"idea": names, "promised (%)": promised, "foreseen (%)": gains, "real (%)": real},
     }
