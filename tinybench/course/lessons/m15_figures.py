@@ -150,13 +150,12 @@ def figure_of_gains(
     )
     off = [abs(g - t) for g, t in zip(gains, real, strict=True) if g == g]
     missed = [abs(p - t) for p, t in zip(promised, real, strict=True)]
-    nearest = (
-        f"what_if was off by up to {number_of(f'{max(off):.0f}', 'point')}." if off else "what_if refused each time."
-    )
+    nearest, promise = (number_of(f"{max(each, default=0):.0f}", "point") for each in (off, missed))
+    answered = f"what_if was off by up to {nearest}." if off else "what_if refused each time."
     return {
         "figure": figure,
         "alt": f"Time saved in percent. {words}.",
-        "caption": f"{nearest} The share in the profile was off by up to {number_of(f'{max(missed):.0f}', 'point')}. Where "
-        "stages overlap, only the one that all others wait for is worth anything.",
+        "caption": f"{answered} The share in the profile was off by up to {promise}. Where stages overlap, only the "
+        "one that all others wait for is worth anything.",
         "data": {"idea": names, "promised (%)": promised, "foreseen (%)": gains, "real (%)": real},
     }
