@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,12 +42,13 @@ def test_the_fast_forest_is_the_same_forest(tmp_path: Path) -> None:
 
 
 def test_sentences_hold_the_numbers_of_the_run_and_stand_without_an_answer_of_what_if() -> None:
+    saved = 0.01, -0.01, 0.03
     known, refused = Row(5, 0.3, 0.28, 0.32, 0.32, 0.0), Row(5, 0.3, 0.28, 0.32, 0.32, 0.2)
-    assert "predicts 30%" in lesson.told_of_overlap(known, 0.01)
-    assert "cannot tell here" in lesson.told_of_overlap(refused, 0.01)
+    assert "predicts 30%" in lesson.told_of_overlap(known, saved)
+    assert "cannot tell here" in lesson.told_of_overlap(refused, saved)
     for row in (known, refused):
-        assert "should save 32%" in lesson.told_of_overlap(row, 0.01)
-        assert "really saves 1%" in lesson.told_of_overlap(row, 0.01)
+        assert "should save 32%" in lesson.told_of_overlap(row, saved)
+        assert "really saves 1.0 % (95 % CI −1.0 to 3.0)" in lesson.told_of_overlap(row, saved)
     samples = [
         Sample(0.0, ("main (a.py)", "Forest.predict (_forest.py)"), 1.0),
         *3 * [Sample(0.0, ("main (a.py)",), 1.0)],
@@ -65,12 +67,12 @@ def test_sentences_hold_the_numbers_of_the_run_and_stand_without_an_answer_of_wh
 
 def test_a_figure_of_gains_says_whether_what_if_answered() -> None:
     rows = {("model", 5): Row(5, 0.3, 0.28, 0.32, 0.32, 0.0)}
-    shown = m15_figures.figure_of_gains(rows, {("model", 5): 0.01})
+    shown = m15_figures.figure_of_gains(rows, {("model", 5): (0.01, -math.inf, math.inf)})
     assert (
         "what_if was off by up to 29 points. The share in the profile was off by up to 31 points." in shown["caption"]
     )
     refused = {("model", 5): Row(5, 0.3, 0.28, 0.32, 0.32, 0.2)}
-    other = m15_figures.figure_of_gains(refused, {("model", 5): 0.01})
+    other = m15_figures.figure_of_gains(refused, {("model", 5): (0.01, -math.inf, math.inf)})
     assert other["caption"].startswith("what_if refused each time. The share in the profile")
     for each in (shown, other):
         plt.close(each["figure"])

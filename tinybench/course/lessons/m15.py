@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tinybench.support.basics.numbers import with_ends
+
 if TYPE_CHECKING:
     from tinybench.sampler import Sample
     from tinybench.support.profiling.what_if_experiment import Row, WhatIf
@@ -168,12 +170,13 @@ def with_cache(stages: Stages, name: str) -> dict[str, Any]:
     return {**stages, name: lru_cache(maxsize=1)(stages[name])}
 
 
-def told_of_overlap(foreseen: Row, saved: float) -> str:
+def told_of_overlap(foreseen: Row, saved: tuple[float, float, float]) -> str:
     """Describe what the share of an overlapping stage promises, what it really saves, and what `what_if` predicts."""
+    real = with_ends(100 * saved[0], (100 * saved[1], 100 * saved[2]), named="95 % CI ", unit="%")
     said = f"cannot tell here ({foreseen.why})" if foreseen.why else f"predicts {foreseen.gain:.0%}"
     return (
         f"By its share, the overlapping model should save {foreseen.promised:.0%} if it is {foreseen.speedup:g} times "
-        f"as fast. It really saves {saved:.0%}.\n   Cure: measure what would be saved; what_if {said}."
+        f"as fast. It really saves {real}.\n   Cure: measure what would be saved; what_if {said}."
     )
 
 
