@@ -21,6 +21,7 @@ COMMANDS = {
     "lint": ("autograder.course.commands",),
     "release": ("autograder.release_commands",),
     "publish": ("autograder.release_commands",),
+    "lab": ("autograder.course.student_commands",),
     "build": ("autograder.course.student_commands",),
     "status": ("autograder.course.student_commands",),
     "borrow": ("autograder.course.student_commands",),

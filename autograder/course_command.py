@@ -9,12 +9,13 @@ import secrets
 import webbrowser
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from autograder.course.nbgrader_settings import KERNELS, MODULES, STUDENT, configure, with_root
 from autograder.course.notebook import NotebookError, course_notebooks, read_notebook
+from autograder.course.student_lab import without_news
 from autograder.sandbox.bubblewrap import unavailable
 
 if TYPE_CHECKING:
@@ -197,9 +198,3 @@ def has_browser() -> bool:
         return bool(webbrowser.get())
     except webbrowser.Error:
         return False
-
-
-def without_news(handler: object, page_config: dict[str, Any]) -> dict[str, Any]:
-    """Return the page's configuration without JupyterLab's prompt about news from the web."""
-    news = "@jupyterlab/apputils-extension:announcements"
-    return {**page_config, "disabledExtensions": [*page_config["disabledExtensions"], news]}

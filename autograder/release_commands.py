@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from autograder.course.nbgrader_settings import OK, with_root
+from tinybench.course.paths import PATHS
 from tinybench.support.basics.numbers import number_of, plural
 
 with_references = click.option(
@@ -21,14 +22,20 @@ with_references = click.option(
 
 @click.command()
 @click.argument("assignments", nargs=-1, metavar="[MODULES]...")
+@click.option(
+    "--path",
+    type=click.Choice([path.name for path in PATHS]),
+    help="Release the modules of a path through the course, with the references of the modules that it leaves out.",
+)
 @with_references
 @click.option("--force", is_flag=True, help="Replace changed student notebooks, and keep a backup.")
 @click.option("--no-explanations", is_flag=True, help="Do not show the explained solution when a check passes.")
 @click.option("--no-verify", is_flag=True, help="Do not run the notebooks to verify them.")
 @with_root
 def release(
-    root: Path, assignments: Sequence[str], references: str | None, force: bool, no_explanations: bool, no_verify: bool
-) -> int:
+    root: Path, assignments: Sequence[str], path: str | None, references: str | None, force: bool,
+    no_explanations: bool, no_verify: bool,
+) -> int:  # fmt: skip
     """Build the student notebooks, and verify that they score 0 untouched.
 
     Releases all modules if none is named. MODULES are numbers, names and ranges such as 01 02_timer 05-07. Each
@@ -40,10 +47,14 @@ def release(
     from autograder.course.release import release_all
     from autograder.grading.reference_check import insist_on_full_marks
 
-    proof = insist_on_full_marks
+    if path:
+        if assignments or references:
+            raise click.UsageError("--path chooses the modules and the references; leave out MODULES and --with")
+        [chosen] = [each for each in PATHS if each.name == path]
+        assignments, references = chosen.modules, ",".join(chosen.borrowed) or None
     done = release_all(
         root, assignments, references=references, force=force, verify=not no_verify, explain=not no_explanations,
-        full_marks=proof,
+        full_marks=insist_on_full_marks,
     )  # fmt: skip
     print(
         f"{number_of(len(done), 'assignment')} {plural(len(done), 'is', 'are')} in "

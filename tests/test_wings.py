@@ -32,7 +32,7 @@ ROOMS = (
     *("support.comparisons", "comparison", "toolbox", "support.metric_tests", "benchmark", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
     *("sampler", "support.profiling", "machine", "bottleneck", "scaling", "precision", "production"),
-    *("tools.study", "tools.roofline", "tools.scaling"),
+    *("tools.study", "tools.roofline", "tools.scaling", "tools.gpu"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),
     *("support", "tools", "", "course", "shell", "__main__"),
 )

@@ -26,7 +26,7 @@ With [conda](https://conda-forge.org/download/), on any system:
 conda env create -f environment.yml
 conda activate tinybench
 pip install --no-deps -e .
-jupyter lab map.ipynb
+autograder lab
 ```
 
 With Python 3.11 or newer alone, on Linux and macOS (on Windows the second line is `.venv\\Scripts\\activate`):
@@ -35,7 +35,7 @@ With Python 3.11 or newer alone, on Linux and macOS (on Windows the second line 
 python -m venv .venv
 source .venv/bin/activate
 pip install -e .
-jupyter lab map.ipynb
+autograder lab
 ```
 
 On a JupyterHub where this environment is installed already, clone this repository and open `map.ipynb`.
@@ -142,4 +142,7 @@ POST_BUILD = """\
 set -euo pipefail
 
 pip install --no-cache-dir --no-deps -e .
+etc=$(python -c 'import sys; print(sys.prefix)')/etc/jupyter
+mkdir -p "$etc"
+echo 'from autograder.course.student_lab import configure; configure(get_config())' >"$etc/jupyter_server_config.py"
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -128,7 +129,7 @@ def clean(notebook: NotebookNode) -> None:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         kept = {k: v for k, v in cell.metadata.items() if k in ("tags", "nbgrader")}
-        collapsed = {"jupyter": HIDDEN_SOURCE} if Cell.of(cell).caption else {}
+        collapsed: dict[str, Any] = {"jupyter": HIDDEN_SOURCE} if Cell.of(cell).caption else {}
         collapsed |= {COLLAPSED_SECTION: True} if Cell.of(cell).begins_optional_section else {}
         cell.metadata = nbformat.from_dict(kept | collapsed)
         cell.id = Cell.of(cell).id

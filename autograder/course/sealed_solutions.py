@@ -31,7 +31,7 @@ from autograder.course.nbgrader_settings import ASSERTING
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
 from tinybench.course import cached, check_feedback, passed_checks
-from tinybench.course.overview import HEADING
+from tinybench.course.progress import HEADING
 
 SECONDS = 120
 HINT = re.compile(r"^- (?P<name>\w+)(?:\[(?P<part>\d+)\])? = (?P<wrong>.+?): (?P<hint>\S.*)$")

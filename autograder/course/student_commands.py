@@ -1,4 +1,4 @@
-"""The commands for students: build, status, borrow, save and restore."""
+"""The commands for students: lab, build, status, borrow, save and restore."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
 
 
 MODULES = click.argument("modules", nargs=-1, required=True, metavar="MODULES...")
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, metavar="[ARGUMENTS]...", type=click.UNPROCESSED)
+@with_student_folder
+def lab(student: Path, arguments: Sequence[str]) -> int:
+    """Open JupyterLab on the map of the course.
+
+    ARGUMENTS are those of `jupyter lab`, such as --no-browser. The sidebars are closed at first; click on their icons
+    to open them.
+    """
+    from autograder.course.student_lab import run
+
+    run(student, arguments)
+    return OK
 
 
 @click.command()

@@ -26,9 +26,9 @@ from autograder.course.nbgrader_settings import (
 from autograder.course.notebook import chosen, optional
 from autograder.files import write_atomically
 from tinybench.course import REFERENCE_OF
-from tinybench.course.overview import read_module
 from tinybench.course.passed_checks import PROGRESS
 from tinybench.course.pieces import BUILT_BY_STUDENT, EXPORTED, how_given, is_own
+from tinybench.course.progress import read_module
 from tinybench.support.basics.numbers import number_of, plural
 
 REFERENCES = "references"  # subfolder with references, for modules that the student has not built

@@ -35,6 +35,7 @@ BENCHMARKS = {
     "distillation": "minutes",
     "grading": "minutes",
     "referee": "5 minutes",
+    "device": "5 minutes, with a GPU",
 }
 DEFAULT = list(BENCHMARKS)[:4]
 

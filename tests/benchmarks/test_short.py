@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
             "| 2 |",
         ],
     ),
+    "device": ("", ["| first call |", "| bfloat16 | 8192 |", "the counter rose by"]),
     "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
     "drift": (
         "",
@@ -52,6 +54,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
 PY_SPY = bool(shutil.which("py-spy")) and getattr(os, "geteuid", lambda: 1)() == 0  # only root may look at others
 NEEDS = {
     "capacity": [pytest.mark.needs("load")],
+    "device": [pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is missing, or there is no GPU")],
     "grading": [pytest.mark.needs("sandbox")],
     "load": [pytest.mark.needs("load")],
     "profiler": [pytest.mark.skipif(not PY_SPY, reason="py-spy is missing, or may not look at others here")],

@@ -15,8 +15,9 @@ from autograder.course.notebook import cells_of, course_notebooks, optional, rea
 from autograder.course.student_package import give_reference, lay_out_package
 from tests.tiny_course import ROOT
 from tinybench.course import BUILT_BY_STUDENT, course_map, sections
-from tinybench.course.overview import next_step, read_course, summary
+from tinybench.course.overview import summary
 from tinybench.course.passed_checks import PROGRESS
+from tinybench.course.progress import next_step, read_course
 
 
 def first_day(home: Path) -> Path:

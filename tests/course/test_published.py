@@ -6,9 +6,14 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +24,9 @@ from autograder.course.student_guides import papers
 from tests.course.perfect_student import hand_out, one_module
 from tests.test_environment import ENVIRONMENT, PLAYED, index, uv  # noqa: F401
 from tests.tiny_course import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 MODULES = ("01_result", "02_timer")
 NEVER = (
@@ -102,7 +110,8 @@ def test_students_install_what_their_files_import(site: Path) -> None:
     elsewhere = {"google", "cycler", "joblib", "starlette"}  # of packages that are listed
     for_instructors = {"nbgrader", "seccomp", "pyseccomp"}
     for_maintainers = {"grafana_foundation_sdk"}  # makes the dashboard anew that is stored beside it
-    known = {"autograder", "tinybench"} | with_jupyterlab | elsewhere | for_instructors | for_maintainers
+    with_a_gpu = {"pynvml", "torch"}
+    known = {"autograder", "tinybench"} | with_a_gpu | with_jupyterlab | elsewhere | for_instructors | for_maintainers
     assert {packages.get(name, name) for name in imported - known} <= wanted
 
 
@@ -205,7 +214,7 @@ def autograder(folder: Path, *words: str) -> str:
 
 
 def blocks(readme: str) -> list[str]:
-    return [block for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL) if "jupyter lab" in block]
+    return [block for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL) if "autograder lab" in block]
 
 
 UNTOUCHED = """
@@ -219,6 +228,52 @@ python -m nbconvert --log-level WARN --to notebook --execute --output solved 01_
 autograder status
 python -c 'import tinybench.latency' || ! autograder borrow 03
 """
+
+
+@contextmanager
+def student_lab(folder: Path, **environment: str) -> Iterator[str]:
+    """Run JupyterLab in a folder, and return the address of its notebooks."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    words = [
+        "-m",
+        "autograder",
+        "lab",
+        "--no-browser",
+        f"--ServerApp.port={port}",
+        "--IdentityProvider.token=t",
+        "--allow-root",
+    ]
+    log = Path(environment["HOME"], "log")
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [sys.executable, *words], cwd=folder, env={**os.environ, **environment}, stderr=output
+        )
+    try:
+        while "Use Control-C to stop" not in log.read_text(encoding="utf-8"):
+            assert server.poll() is None, log.read_text(encoding="utf-8")
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/lab/tree/{{}}?token=t"
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.browser
+def test_on_a_narrow_screen_the_notebook_has_the_full_width(site: Path, browser: Browser, tmp_path: Path) -> None:
+    """`autograder lab` closes the sidebars, asks for no news and hides the tools."""
+    with student_lab(site, HOME=str(tmp_path)) as address:
+        page = browser.new_page(viewport={"width": 480, "height": 800})
+        page.goto(address.format("map.ipynb"))
+        page.wait_for_selector(".jp-Notebook .jp-Cell")
+        assert page.locator(".jp-Notebook").first.bounding_box()["width"] > 350
+        assert "Jupyter news" not in page.content()
+        page.keyboard.press("Control+b")
+        page.wait_for_selector(".jp-DirListing-item")
+        names = page.locator(".jp-DirListing-itemText").all_inner_texts()
+        assert "01_result" in names
+        assert not {"autograder", "binder"} & {*names}
+        page.close()
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ ELSEWHERE = {
     'pip install ".[onnx,serve]"': ("tests/test_distributions.py::test_the_library_alone_measures_a_model", "installs"),
     "pip install --no-deps -e .": (PUBLISHED_WAYS, "installs"),
     "pip install -e .": (PUBLISHED_WAYS, "installs"),
-    "jupyter lab map.ipynb": (PUBLISHED_WAYS, "runs until it is stopped"),
+    "autograder lab": (PUBLISHED_WAYS, "runs until it is stopped"),
     "pip install --no-deps .": ("tests/test_binder.py::test_in_an_empty_environment_only_the_published_package_is_left", "installs"),
     "conda env update -f environment.yml": (WAYS_IN, "takes the file that `conda env create` takes"),
     r".venv\Scripts\activate": (WAYS_IN, "Windows' form of the line above it"),

@@ -16,7 +16,7 @@ from autograder.course.notebook import Cell, cells_of, read_notebook
 from autograder.course.student_package import lay_out_package, status
 from tests.course.perfect_student import ROOT, environment
 from tests.notebooks.student import Desk, course_of
-from tinybench.course.overview import read_module
+from tinybench.course.progress import read_module
 
 MODULE = "01_result"
 

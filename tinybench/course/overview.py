@@ -1,13 +1,10 @@
-"""The map of the course: its modules and the student's progress, read from the notebooks themselves."""
+"""The map of the course: its paths, its modules, and the student's progress."""
 
 from __future__ import annotations
 
 import html
-import json
 import os
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,151 +12,26 @@ from typing import Any
 import tinybench
 from tinybench.course.accessible_figures import Markup
 from tinybench.course.colab import COLAB
-from tinybench.course.passed_checks import PROGRESS, standing
-from tinybench.course.pieces import how_given, is_own
-from tinybench.support.basics.numbers import number_of, plural
+from tinybench.course.paths import LearningPath, fitting_paths, modules_of
+from tinybench.course.progress import (
+    BEGUN,
+    DONE,
+    OPEN,
+    REFERENCE,
+    CoursePart,
+    Module,
+    next_step,
+    read_course,
+    read_module,
+)
+from tinybench.support.basics.numbers import number_of
 
-HEADER = re.compile(r"# (?P<number>\d\d)\W+(?P<title>.+?)\n+\*\*(?P<tier>.+?)\*\*(?P<facts>.*)")
-HEADING = re.compile(r"^## (.+)$", re.M)
 # Each state is shown by a mark and a word as well as a colour. The colours are visible on white and on black.
-DONE, BEGUN, REFERENCE, OPEN = "done", "in progress", "reference", "not begun"
 LOOKS = {DONE: ("✓", "#009E73"), BEGUN: ("◐", "#0072B2"), REFERENCE: ("⇄", "#D55E00"), OPEN: ("○", "#808080")}
 CARD = "border:1px solid #8888;border-left:6px solid {color};border-radius:4px;padding:.5em .8em"
 BAR = "height:.6em;border-radius:.3em;background:#8886;overflow:hidden;margin:.3em 0"
 GRID = "display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17em),1fr));gap:.6em;align-items:start"
 BOX = "max-width:1000px;line-height:1.45;font-family:var(--jp-ui-font-family,sans-serif);font-size:14px"
-
-
-@dataclass(frozen=True)
-class CoursePart:
-    """A section of a notebook: its heading, the id of the heading's cell, and the checks in the section."""
-
-    title: str
-    cell: str
-    checks: tuple[str, ...]
-
-    @property
-    def plain(self) -> str:
-        """The heading without Markdown's backticks."""
-        return self.title.replace("`", "")
-
-
-@dataclass(frozen=True)
-class Module:
-    """A module as its notebook's header describes it, and the student's progress.
-
-    Attributes
-    ----------
-    minutes
-        The working time that the header states.
-    points
-        The total points for the module's checks and written answers.
-    passed
-        The names of the checks that pass with the code that the notebook holds now.
-    """
-
-    name: str
-    title: str
-    tier: str
-    difficulty: str
-    minutes: int
-    optional: bool
-    points: float
-    sections: tuple[CoursePart, ...]
-    passed: frozenset[str]
-    state: str
-    remark: str = ""
-    checks: tuple[str, ...] = field(default=(), repr=False)
-
-    @property
-    def number(self) -> str:
-        """The module's number, followed by a plus sign if the module is optional."""
-        return self.name[:2] + ("+" if self.optional else "")
-
-    @property
-    def minutes_left(self) -> float:
-        """The remaining minutes, estimated from the fraction of checks that have not passed."""
-        if self.state == DONE:
-            return 0
-        return self.minutes * (1 - len(self.passed) / max(len(self.checks), 1))
-
-    @property
-    def next_section(self) -> CoursePart | None:
-        """The first section with a check that has not passed."""
-        return next((each for each in self.sections if not self.passed.issuperset(each.checks)), None)
-
-
-def read_course(folder: Path) -> list[Module]:
-    """Return the modules whose notebooks are in a folder, in order. Skip notebooks without the course's header."""
-    found = (read_module(path) for path in sorted(folder.glob("[0-9][0-9]_*/*.ipynb")) if path.stem == path.parent.name)
-    return sorted(filter(None, found), key=lambda module: (module.name[:2], module.optional, module.name))
-
-
-def read_module(notebook: Path) -> Module | None:
-    """Read a module from its notebook and the package. Return None if the notebook lacks the course's header."""
-    try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        header = HEADER.match("".join(cells[0]["source"]))
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return None
-    if header is None:
-        return None
-    sections = tuple(_sections(cells))
-    checks = tuple(check for section in sections for check in section.checks)
-    passed = standing(notebook, checks)
-    state, remark = _state(notebook, passed, checks)
-    difficulty, minutes = re.search("[●○]+", header["facts"]), re.search(r"(\d+) minutes", header["facts"])
-    return Module(
-        notebook.stem,
-        header["title"].strip(),
-        header["tier"],
-        difficulty[0] if difficulty else "",
-        int(minutes[1]) if minutes else 0,
-        "optional" in header["facts"].lower(),
-        sum(_graded(cell).get("points", 0) for cell in cells if _graded(cell).get("grade")),
-        sections,
-        passed,
-        state,
-        remark,
-        checks,
-    )
-
-
-def _graded(cell: dict[str, Any]) -> dict[str, Any]:
-    marks = cell.get("metadata", {}).get("nbgrader")
-    return marks if isinstance(marks, dict) else {}
-
-
-def _sections(cells: list[dict[str, Any]]) -> Iterator[CoursePart]:
-    title, place, checks = "", "", list[str]()
-    for cell in cells:
-        marks = _graded(cell)
-        heading = HEADING.search("".join(cell["source"])) if cell["cell_type"] == "markdown" else None
-        if heading:
-            if checks:
-                yield CoursePart(title, place, tuple(checks))
-            title, place, checks = heading[1].strip(), str(cell.get("id", "")), []
-        elif cell["cell_type"] == "code" and marks.get("grade") and not marks.get("solution"):
-            checks.append(str(marks.get("grade_id")))
-    if checks:
-        yield CoursePart(title, place, tuple(checks))
-
-
-def _state(notebook: Path, passed: frozenset[str], checks: tuple[str, ...]) -> tuple[str, str]:
-    package, name = notebook.parents[1] / "tinybench", notebook.stem.partition("_")[2]
-    own, reference = package / f"{name}.py", package / "references" / f"{name}.py"
-    if is_own(own):
-        counted = notebook.with_name(PROGRESS).is_file() and len(passed) < len(checks)
-        share = f"{len(passed)} of {number_of(len(checks), 'check')} {plural(len(passed), 'passes', 'pass')}"
-        since = f"; in the notebook, {share}" if counted else ""
-        return DONE, f"your tinybench.{name} is in use{since}"
-    if checks and passed.issuperset(checks):
-        return DONE, "every check has passed"
-    if passed:
-        return BEGUN, f"{len(passed)} of {number_of(len(checks), 'check')}"
-    if reference.is_file():
-        return REFERENCE, how_given(reference)
-    return OPEN, ""
 
 
 def course_map(folder: Path | str | None = None) -> Any:
@@ -229,31 +101,53 @@ def summary(modules: list[Module]) -> str:
     return told + (f", and {extra} of {number_of(len(optional), 'optional module')}" if optional else "")
 
 
-def next_step(modules: list[Module]) -> Module | None:
-    """Return the module to continue with: preferably one in progress, then one not begun. None if all are done."""
-    left = [module for module in modules if module.state != DONE and not module.optional]
-    begun = [module for module in left if module.state == BEGUN]
-    fresh = [module for module in left if module.state == OPEN]
-    return next(iter([*begun, *fresh, *left]), None)
-
-
 def _page(modules: list[Module]) -> str:
-    needed = [module for module in modules if not module.optional]
-    whole = sum(module.minutes for module in needed)
-    share = 1 - sum(module.minutes_left for module in needed) / whole if whole else 0.0
-    parts = [f"<p><strong>{summary(modules)}</strong></p>", _bar(share, LOOKS[DONE][1], f"{share:.0%} of the time")]
-    if step := next_step(modules):
-        where = step.next_section if step.state == BEGUN else None
-        target = _part(_path(step), where) if where else _path(step)
-        title = f"{step.number} {step.title}" + (f", section “{where.plain}”" if where else "")
-        minutes = number_of(f"{step.minutes_left:.0f}", "minute")
-        parts.append(f"<p>Go on with {_link(target, title)} (about {minutes})</p>")
+    paths = fitting_paths(modules)
+    parts = [f"<p><strong>{summary(modules)}</strong></p>"]
+    parts += [_path_box(path, modules, path is _followed(paths, modules)) for path in paths] or [_next(modules)]
     for tier, members in groupby(modules, key=lambda module: module.tier):
         cards = "".join(map(_card, members))
         parts.append(
             f'<h3 style="margin:.9em 0 .4em">{html.escape(tier)}</h3><div role="list" style="{GRID}">{cards}</div>'
         )
     return f'<div style="{BOX}">{"".join(parts)}</div>'
+
+
+def _followed(paths: list[LearningPath], modules: list[Module]) -> LearningPath | None:
+    """Return the shortest path that contains all modules that the student has begun or built."""
+    begun = {module.name for module in modules if module.state in (BEGUN, DONE) and not module.optional}
+    found = (path for path in paths if begun <= {module.name for module in modules_of(path, modules)})
+    return next(found, paths[-1] if paths else None)
+
+
+def _path_box(path: LearningPath, modules: list[Module], unfolded: bool) -> str:
+    """Return a path as a tab: those of one page share a name, so that opening one closes the others."""
+    members = modules_of(path, modules)
+    share = 1 - sum(module.minutes_left for module in members) / sum(module.minutes for module in members)
+    links = ", ".join(_link(_path(module), f"{module.number} {module.title}") for module in members)
+    own = {module.name for module in modules if module.state in (DONE, REFERENCE)}
+    lend = [name[:2] for name in path.borrowed if name not in own]
+    rows = [
+        _bar(share, LOOKS[DONE][1], f"{share:.0%} of the time"),
+        _next(members),
+        f"<p>{links}</p>" if path.modules else "",
+        f"<p>Borrow what you skip: <code>autograder borrow {' '.join(lend)}</code></p>" if lend else "",
+        f"<p>{html.escape(path.end)}</p>",
+    ]
+    title = f"<summary><strong>{path.title}</strong> ({path.length(members)})</summary>"
+    return f'<details name="path"{" open" * unfolded}>{title}{"".join(rows)}</details>'
+
+
+def _next(modules: list[Module]) -> str:
+    """Return the paragraph that leads to the next step."""
+    step = next_step(modules)
+    if step is None:
+        return ""
+    where = step.next_section if step.state == BEGUN else None
+    target = _part(_path(step), where) if where else _path(step)
+    title = f"{step.number} {step.title}" + (f", section “{where.plain}”" if where else "")
+    minutes = number_of(f"{step.minutes_left:.0f}", "minute")
+    return f"<p>Go on with {_link(target, title)} (about {minutes})</p>"
 
 
 def _path(module: Module) -> str:
@@ -279,6 +173,10 @@ def _card(module: Module) -> str:
 
 def _plain(modules: list[Module]) -> str:
     lines = [f"The course: {summary(modules)}"]
+    for path in fitting_paths(modules):
+        chosen = modules_of(path, modules)
+        numbers = f"{', '.join(module.number for module in chosen)}. " if path.modules else ""
+        lines.append(f"{path.title} ({path.length(chosen)}): {numbers}{path.end}")
     for tier, members in groupby(modules, key=lambda module: module.tier):
         lines.append(f"\n{tier}")
         for each in members:

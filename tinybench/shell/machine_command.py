@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tinybench.shell.options import FILE, Command, refuse_given, with_options
+from tinybench.tools.gpu.nvml import Gpu, read_gpus
 
 LOOKING = [
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, for programs."),
@@ -30,7 +32,8 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
 
     The check covers what limits or disturbs the machine: cores, quotas, threads, load, clock rate, heat, battery,
     memory, clocks. Each warning explains why the condition matters for a measurement and what to type to improve it.
-    The check takes half a second. The exit code is 0 even if there are warnings.
+    The check takes half a second. With the package nvidia-ml-py, NVIDIA GPUs are listed, too. The exit code is
+    0 even if there are warnings.
     """
     if not roofs:
         refuse_given({"threads", "seconds", "figure"}, "with --roofs")
@@ -40,8 +43,12 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
         raise ValueError(f"tinybench machine uses what module 15 builds, and {missing}") from None
     checked = machine_check()
     found: dict[str, Any] = {"verdict": checked.verdict, "findings": [each._asdict() for each in checked.findings]}
+    gpus, not_read = seen_gpus()
+    found["gpus"] = [asdict(gpu) for gpu in gpus]
     if not as_json:
         print(checked)
+        for line in [*gpus, *not_read]:
+            print(line)
     if roofs:
         from tinybench.tools.roofline.roofs import measure_roofs
 
@@ -57,3 +64,11 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
     if as_json:
         print(json.dumps(found))
     return 0
+
+
+def seen_gpus(driver: Path = Path("/proc/driver/nvidia")) -> tuple[list[Gpu], list[str]]:
+    """Return the NVIDIA GPUs, and what keeps them from being read if there is a driver."""
+    try:
+        return read_gpus(), []
+    except (ImportError, OSError) as error:
+        return [], [f"GPUs not read: {error}"] if driver.exists() else []
