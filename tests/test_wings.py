@@ -29,10 +29,12 @@ BUILDER = "autograder.sandbox.guest.package"
 ROOMS = (
     *("support.basics", "result", "timer", "support.conditions"),
     *("support.rounds", "latency", "accuracy", "support.footprint", "memory", "energy"),
-    *("support.comparisons", "comparison", "toolbox", "support.metric_tests", "benchmark", "pareto"),
+    *("support.comparisons", "comparison", "toolbox", "support.metric_tests"),
+    *("support.benchmarks", "benchmark", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
+    *("support.scenarios", "scenarios"),
     *("sampler", "support.profiling", "machine", "bottleneck", "scaling", "precision", "production"),
-    *("tools.study", "tools.roofline", "tools.scaling", "tools.gpu"),
+    *("rollout", "tools.study", "tools.roofline", "tools.scaling", "tools.gpu"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),
     *("support", "tools", "", "course", "shell", "__main__"),
 )

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     )
     from tinybench.load import LoadResult, open_loop, simulate_queue
     from tinybench.machine import machine_check
-    from tinybench.memory import measure_memory, memory_stages, model_size, resident_growth
+    from tinybench.memory import measure_memory, model_size, resident_growth
     from tinybench.onnx import OnnxModel, check_parity, operator_profile, to_onnx
     from tinybench.pareto import Requirements, pareto_frontier
     from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
     from tinybench.result import BenchmarkResult, required_runs
     from tinybench.suite import BenchmarkSuite
     from tinybench.support.comparisons.verdict import Comparison, Gate
+    from tinybench.support.footprint.first_calls import memory_stages
     from tinybench.support.profiling.what_if_experiment import in_order
     from tinybench.support.reports.frontier_figure import plot_pareto_frontier
     from tinybench.support.rounds.checked_calls import arguments
@@ -103,13 +104,14 @@ _HOMES = {
     ),
     "load": ("LoadResult", "open_loop", "simulate_queue"),
     "machine": ("machine_check",),
-    "memory": ("measure_memory", "memory_stages", "model_size", "resident_growth"),
+    "memory": ("measure_memory", "model_size", "resident_growth"),
     "onnx": ("OnnxModel", "check_parity", "operator_profile", "to_onnx"),
     "pareto": ("Requirements", "pareto_frontier"),
     "quantize": ("quantize_dynamic_int8", "quantize_static_int8"),
     "result": ("BenchmarkResult", "required_runs"),
     "suite": ("BenchmarkSuite",),
     "support.comparisons.verdict": ("Comparison", "Gate"),
+    "support.footprint.first_calls": ("memory_stages",),
     "support.profiling.what_if_experiment": ("in_order",),
     "support.reports.frontier_figure": ("plot_pareto_frontier",),
     "support.rounds.checked_calls": ("arguments",),

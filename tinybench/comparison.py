@@ -8,38 +8,19 @@ import math
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tinybench.latency import ready
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.arguments import (
-    check_confidence,
-    check_least,
-    check_numbers,
-    check_pairs,
-    check_positive,
-    check_share,
-)
-from tinybench.support.basics.numbers import number_of
-from tinybench.support.basics.type_checks import check_kinds
-from tinybench.support.comparisons.cautions import check_live, independent_values, judged, last_start
+from tinybench.support.basics.arguments import check_least, check_numbers, check_pairs
+from tinybench.support.comparisons.cautions import check_live, last_start
+from tinybench.support.comparisons.compared import comparison_of
+from tinybench.support.comparisons.race import RaceTally, race_summary
+from tinybench.support.comparisons.ratio_words import needs_more_rounds
 from tinybench.support.comparisons.stored_results import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
-from tinybench.support.comparisons.two_samples import (
-    as_result,
-    check_comparable,
-    check_margin,
-    compare_apart,
-    compare_batches,
-    few_batches,
-    median_interval,
-    pair_names,
-    same_rounds,
-    second_opinions,
-    smallest_p,
-)
+from tinybench.support.comparisons.two_samples import check_plan, check_ratios, check_wins, median_interval
 from tinybench.support.comparisons.verdict import Comparison, Gate
 from tinybench.support.rounds.subject import Record
 
@@ -50,11 +31,7 @@ def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.9
     The interval is 0 to infinity if there are too few rounds for an interval (at 95 %, fewer than 6). Raises ValueError
     if the lengths differ or a value is not finite and positive.
     """
-    check_numbers(a=a, b=b)
-    if len(a) != len(b):
-        raise ValueError(f"{len(a)} and {len(b)} values do not pair; measure both in the same rounds, or paired=False")
-    if min(*a, *b) <= 0:
-        raise ValueError("a ratio takes positive values; compare by the difference instead")
+    check_ratios(a, b)
     logs = [math.log(x / y) for x, y in zip(a, b, strict=True)]
     low, high = median_interval(logs, confidence)
     return math.exp(float(np.median(logs))), math.exp(low), math.exp(high)
@@ -68,7 +45,6 @@ def sign_test(a: Sequence[float], b: Sequence[float]) -> float:
     from scipy.special import bdtrc
 
     check_pairs(a=a, b=b)
-
     differences = np.subtract(a, b)
     more = max(int(np.sum(differences > 0)), int(np.sum(differences < 0)))
     return min(1.0, 2 * float(bdtrc(more - 1, len(differences), 0.5)))
@@ -78,33 +54,25 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
     """Return the total number of runs after which an interval excludes a limit, given its half-width after `n` runs.
 
     `distance` is the distance of the estimate from the limit. `power` is the probability that the returned number of
-    runs is enough, if the estimate is correct. An infinite half-width means that there is no interval yet: 6 runs.
-    The result is at least 6 and at most 10⁹.
+    runs is enough, if the estimate is correct. The result is at least 6 and at most 10⁹, also for a distance of 0.
     """
     from scipy.special import ndtri
 
-    check_positive(n=n)
-    check_share(power=power)
-    check_confidence(confidence)
-    if math.isnan(distance):
-        raise ValueError("distance is nan; give that of the estimate from the limit")
+    check_plan(n, distance, confidence, power)
     if not math.isfinite(half_width):
-        return 6
-    many = 10**9
+        return 6  # no interval yet
     widening = 1 + float(ndtri(power)) / float(ndtri(0.5 + confidence / 2))
-    if distance <= 0 or half_width / distance * widening > math.sqrt(many / n):
-        return many
+    if distance <= 0 or half_width / distance * widening > math.sqrt(10**9 / n):
+        return 10**9
     return max(6, math.ceil(n * (half_width / distance * widening) ** 2))
 
 
 def decide(change: float, interval: tuple[float, float], n: int, margin: float = 0.0, confidence: float = 0.95) -> str:
     """Return ``"equivalent"``, ``"faster"``, ``"slower"``, or ``"undecided: needs about 120 more rounds"``.
 
-    `change` is negative if the first model takes less time, and so is faster. `interval` is the interval of the change,
-    and `n` the number of rounds that it is based on. First check for "equivalent", which requires a margin above 0, and
-    an interval completely between −margin and margin. The number after "needs about" is the number of further rounds
-    until the interval either excludes 0 or fits inside the margin, whichever comes first. If that number is above a
-    million, return ``"undecided: needs over 1,000,000 more rounds"``.
+    `change` is negative if the first model takes less time. `interval` is the interval of the change, and `n` the
+    number of rounds that it is based on. "Equivalent" comes first and requires a margin above 0. "More rounds" are
+    those until the interval either excludes 0 or fits inside the margin, whichever comes first.
     """
     low, high = interval
     if margin > 0 and -margin <= low and high <= margin:
@@ -114,10 +82,7 @@ def decide(change: float, interval: tuple[float, float], n: int, margin: float =
     if low > 0:
         return "slower"
     distance = max(abs(change), margin - abs(change))
-    more = max(1, runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
-    if more > 10**6:
-        return "undecided: needs over 1,000,000 more rounds"
-    return f"undecided: needs about {number_of(f'{more:,}', 'more round')}"
+    return needs_more_rounds(runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
 
 
 def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
@@ -180,45 +145,8 @@ def compare(
         If the results cannot be compared or paired, or hold too few values; if `margin` or `confidence` is out of
         range.
     """
-    a, b = _results(a, b)
-    check_comparable(a, b, allow)
-    check_margin(margin, confidence)
-    positive = min(*a.values, *b.values) > 0
-    if margin and not positive:
-        raise ValueError("a margin is relative, and a value at or below 0 has no ratio; use margin=0")
-    paired = same_rounds(a, b) if paired is None else paired
-    x, y, dependence = independent_values(a.values, b.values, paired)
-    n = min(a.count, b.count)
-    test = compare_apart if not paired else compare_batches if few_batches(x, y, n) else compare_rounds
-    found = dict(test(x, y, confidence))
-    (ratio, (low, high)), difference = (found["ratio"], found["ratio_ci"]), found["difference"]
-    if positive:
-        verdict = decide(ratio - 1, (low - 1, high - 1), n, margin, confidence)
-    else:
-        verdict = decide(difference, found["difference_ci"], n, 0.0, confidence)
-    again = partial(decide, n=n, confidence=confidence)
-    verdict, caution = judged(verdict, a, b, paired, margin, difference, ratio, (low, high), again)
-    method = "median of paired ratios with order-statistic interval, sign test"
-    if not paired:
-        method = "ratio of geometric means, Welch's test of logarithms" if positive else "Welch's test of means"
-    elif test is compare_batches:
-        method = "mean of paired log ratios, Student's t test" if positive else "Student's t test of paired differences"
-    if min(len(x), len(y)) < n:
-        method += f", of medians of {len(x)} batches" if paired else ", of means of batches"
-    effect, checks = second_opinions(x, y, paired)
-    if test is compare_batches:
-        checks.pop("wilcoxon_p", None)  # over so few batches this p-value also has a floor
-    checks |= dependence | (smallest_p(found["p_value"], len(x)) if test is compare_rounds else {})
-    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": checks, "caution": caution}
-    about |= {"measured": a.measured and b.measured, "confidence": confidence, "margin": margin, **found}
-    first, second = pair_names(a, b, names)
-    return Comparison(first, second, (a.count, b.count), paired, method, effect_size=effect, verdict=verdict, **about)
-
-
-def _results(a: BenchmarkResult | Sequence[float], b: BenchmarkResult | Sequence[float]) -> list[BenchmarkResult]:
-    """Return plain measurements as results. Raise TypeError for anything else, such as a model."""
-    check_kinds(dict.fromkeys("ab", "BenchmarkResult | Sequence[float]"), {"a": a, "b": b})
-    return [as_result(a), as_result(b)]
+    chosen: Any = {"paired": paired, "margin": margin, "confidence": confidence, "names": names, "allow": allow}
+    return comparison_of(a, b, compare_rounds, decide, **chosen)
 
 
 def gate_verdict(
@@ -282,36 +210,27 @@ def regression_gate(
 
 
 def sign_e_value(more: int, rounds: int) -> float:
-    """Return the e value against the hypothesis "in half of the rounds a exceeds b".
-
-    The e value is valid no matter how often it is checked.
+    """Return the e value against "in half of the rounds a exceeds b", valid however often it is checked.
 
     `more` is the number of rounds in which a exceeded b. The e value is 1 before the first round, and capped near
     1e304. Raise ValueError unless `more` is a count from 0 to `rounds`.
     """
     from scipy.special import betaln
 
-    if not 0 <= more <= rounds < math.inf:
-        raise ValueError(
-            f"more is {more} and rounds is {rounds}; give two counts, with more at most as large as rounds"
-        )
-
+    check_wins(more, rounds)
     return math.exp(min(700.0, rounds * math.log(2) + float(betaln(more + 1, rounds - more + 1))))
 
 
 def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[float, float]:
-    """Return an interval for the median that holds at all sample sizes at once.
+    """Return an interval for the median that holds at all sample sizes at once: two of the values, or −∞ and ∞.
 
-    Its ends are two of the values, or −∞ and ∞.
-
-    The interval contains every number that is not rejected as the median: the e value (see `sign_e_value`) against the
-    hypothesis that this number is the median is below `stop_at`. If the probability of a false alarm is α, `stop_at` is
-    1 / α. Raise ValueError if a value is not finite, or `stop_at` is below 1.
+    It contains every number that is not refused as the median, because the e value (see `sign_e_value`) against it is
+    below `stop_at`, which is 1 / α. Raise ValueError if a value is not finite, or `stop_at` is below 1.
     """
     check_numbers(0, values=values)
     check_least(1, stop_at=stop_at)
     ordered, n = sorted(values), len(values)
-    below = 0  # the number of smallest values that are rejected as the median
+    below = 0  # the number of smallest values that are refused as the median
     while below < n // 2 and sign_e_value(below, n) >= stop_at:
         below += 1
     return (ordered[below - 1], ordered[n - below]) if below else (-math.inf, math.inf)
@@ -327,24 +246,18 @@ def until_decided(
 ) -> float:
     """Time two models in rounds until it is decided whether one of them is faster. Return the highest e value.
 
-    The returned e value is evidence for one of the models being faster; 1.0 means that there is no evidence.
-
     `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order of the models, once for each round.
-    Stop after a round in any of three cases: the e value for one model being faster reaches `stop_at`; the evidence for
-    a ratio within 1 ± margin reaches `stop_at`; or `time_is_up()` returns True.
+    Stop after a round if the e value for a winner reaches `stop_at`, if the one for equality does, or if
+    `time_is_up()` returns True. The highest e value is that for a winner; it is 1.0 before the first round.
     """
     coin = coin or random.Random()
-    n = more = less = above = below = 0
+    tally = RaceTally(sign_e_value, margin)
     highest = 1.0
     while True:
         times = {name: measure(name) for name in coin.sample(names, 2)}
-        a, b = (times[name] for name in names)
-        n, more, less = n + 1, more + (a > b), less + (a < b)
-        if 2 * max(more, less) > n:
-            highest = max(highest, sign_e_value(max(more, less), n))
-        above, below = above + (a > (1 - margin) * b), below + (a < (1 + margin) * b)
-        inside = 2 * min(above, below) > n and sign_e_value(min(above, below), n) >= stop_at
-        if inside or highest >= stop_at or time_is_up():
+        tally.add(*(times[name] for name in names))
+        highest = max(highest, tally.for_a_winner())
+        if highest >= stop_at or tally.for_equality() >= stop_at or time_is_up():
             return highest
 
 
@@ -400,23 +313,4 @@ def compare_live(
             return record.values[name][-1]
 
         highest = until_decided(list(models), measure, lambda: clock() >= stop, stop_at, margin, random.Random(seed))
-    return _live_summary(record.results(), highest, stop_at, margin)
-
-
-def _live_summary(results: dict[str, BenchmarkResult], highest: float, stop_at: float, margin: float) -> Comparison:
-    """Return the comparison of the rounds so far, with the anytime-valid interval and p value."""
-    a, b = results.values()
-    x, y = (np.maximum(result.values, 1e-12) for result in (a, b))  # a coarse clock may measure 0 s
-    logs, differences = np.log(x / y).tolist(), (x - y).tolist()
-    ends, difference = anytime_interval(logs, stop_at), float(np.median(differences))
-    ratio, ratio_ci = math.exp(float(np.median(logs))), (math.exp(ends[0]), math.exp(ends[1]))
-    effect, confidence = second_opinions(x.tolist(), y.tolist(), True)[0] if a.count > 1 else math.nan, 1 - 1 / stop_at
-    verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), a.count, margin, confidence)
-    again = partial(decide, n=a.count, confidence=confidence)
-    verdict, caution = judged(verdict, a, b, True, margin, difference, ratio, ratio_ci, again)
-    checks = {"e_value": highest, **independent_values(a.values, b.values, True)[2]}
-    found = ratio, ratio_ci, difference, anytime_interval(differences, stop_at), min(1.0, 1 / highest), effect, verdict
-    about: Any = {"metric": "latency", "unit": "s", "checks": checks, "caution": caution}
-    method = f"anytime-valid sign test, stops at e ≥ {stop_at:g}"
-    first, second = pair_names(a, b, None)
-    return Comparison(first, second, (a.count, b.count), True, method, *found, confidence, margin, **about)
+    return race_summary(record.results(), highest, stop_at, margin, anytime_interval, decide)

@@ -141,10 +141,8 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
 
     groups = [as_result(each) for each in (results.values() if isinstance(results, Mapping) else results)]
     if len(groups) < 3 or len({group.count for group in groups}) > 1:
-        counts = ", ".join(str(group.count) for group in groups)
-        raise ValueError(
-            f"Friedman's test takes three or more results of the same rounds; here they have {counts or 'no'} values"
-        )
+        counts = " and ".join(number_of(group.count, "round") for group in groups)
+        raise ValueError(f"Friedman's test takes three or more results of the same rounds; got {counts or 'no result'}")
     check_numbers(2, results=groups[0].values)
     for group in groups[1:]:
         check_comparable(groups[0], group)

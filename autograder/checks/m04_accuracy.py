@@ -5,7 +5,6 @@ SciPy and plain counting supply the expected values.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,71 +120,9 @@ def rows_are_worth_less(student: Any) -> None:
 
 
 def answer_rows(student: Any) -> None:
-    """Check that the rows for ± 1 point are right, and that half of this half-width takes four times as many."""
+    """Check that the rows for ± 1 point are right."""
     truth = stats.norm.ppf(0.975) ** 2 * 0.97 * 0.03 / 0.01**2
     same(student.rows_for_one_point(), truth, "rows for ± 1 point", "n = 1.96² · 0.97 · 0.03 / 0.01²", rel=0.05)
-    same(student.growth_for_half_a_point(), 4, "the growth", "n grows with the square of 1 / half-width")
-
-
-@judges("output_kind")
-def kinds_are_told(student: Any) -> None:
-    """Check that `output_kind` recognises probabilities, logits and labels in every shape and dtype."""
-    rng = draw()
-    many, sigmoids = rng.dirichlet(np.ones(4), 25), rng.uniform(0, 1, (25, 3))
-    sigmoids[0] = 0.9  # three probabilities of 0.9 do not sum to 1
-    below, above = rng.uniform(0.1, 0.9, (2, 9))
-    below[4], above[7] = -0.2, 1.4
-    for outputs, truth, what in (
-        (many, "probabilities", "rows within 0 and 1 that sum to 1"),
-        (many.astype(np.float16), "probabilities", "half-precision rows, which sum to 1 within 0.001"),
-        (rng.normal(size=(25, 4)), "logits", "four columns of any numbers"),
-        (sigmoids, "logits", "rows within 0 and 1 that do not sum to 1"),
-        (np.array([[1.5, -0.5], [0.4, 0.6]]), "logits", "rows that sum to 1 with a negative number"),
-        (rng.uniform(0.01, 0.99, 9), "probabilities", "one column within 0 and 1"),
-        (rng.uniform(0.01, 0.99, (9, 1)), "probabilities", "one column within 0 and 1, of two dimensions"),
-        (below, "logits", "one column with a negative number"),
-        (above, "logits", "one column with a number above 1"),
-        (rng.integers(0, 5, 9), "labels", "whole numbers"),
-        (rng.integers(0, 2, (9, 1)), "labels", "one column of whole numbers"),
-        (rng.integers(0, 5, 9).astype(float), "labels", "whole numbers as floats"),
-        (np.array(["cat", "dog"]), "labels", "texts"),
-        (np.array(["cat", "dog"], dtype=object), "labels", "texts as objects"),
-        (np.array([True, False]), "labels", "True and False"),
-        (np.array([[1.0, 0.0], [0.0, 1.0]]), "probabilities", "two columns of certain probabilities"),
-        (np.array([[3, -1], [2, 4]]), "logits", "two columns of whole numbers"),
-    ):
-        agrees(student.output_kind, truth, [outputs], what=f"output_kind of {what}")
-
-
-@judges("predicted_labels")
-def labels_are_found(student: Any) -> None:
-    """Check that `predicted_labels` converts every kind of output to the right label, with and without a threshold."""
-    rng = draw()
-    scores, names = rng.dirichlet(np.ones(3), 40), np.array(["a", "b", "c"])
-    one, logit = np.append(rng.uniform(0.01, 0.99, 30), 0.5), np.append(rng.normal(0, 0.6, 30), 0.0)
-    two, pair, labels = np.stack([1 - one, one], axis=1), rng.normal(size=(30, 2)), rng.integers(0, 9, 12)
-    best = [names[row.tolist().index(max(row))] for row in scores]
-    for arguments, truth, cause in (
-        ((scores, "probabilities", names), best, "take the column of the largest"),
-        ((np.log(scores), "logits", list(names)), best, "argmax serves logits too"),
-        ((logit, "logits", [-1, 1]), [1 if z >= 0 else -1 for z in logit], "a logit is cut at 0"),
-        ((logit, "logits", [-1, 1], 0.7), [1 if z >= 0.7 else -1 for z in logit], "cut a logit at the threshold"),
-        ((two, "probabilities", [0, 1], 0.3), [int(p >= 0.3) for p in one], "cut the second column"),
-        ((two, "probabilities", [0, 1], 0.0), [1] * len(one), "0 is a threshold, not the lack of one"),
-        ((pair, "logits", [0, 1], 0.5), [int(z1 - z0 >= 0.5) for z0, z1 in pair], "cut the logits' difference"),
-        ((labels, "labels", [0, 1]), labels, "labels are what they are"),
-        ((labels[:, None], "labels", [0, 1]), labels, "labels in a column are those in a row"),
-    ):
-        agrees(student.predicted_labels, truth, [arguments], cause)
-    for column in (one, one[:, None]):
-        cause = "one column is the score of the second class: 0.5 and more is class 1"
-        truth = [int(p >= 0.5) for p in one]
-        agrees(student.predicted_labels, truth, [(column, "probabilities", [0, 1])], cause)
-        cut = ["yes" if p >= 0.8 else "no" for p in one]
-        cases = [(column, "probabilities", ["no", "yes"], 0.8)]
-        agrees(student.predicted_labels, cut, cases, "use the threshold given")
-    refused = [(scores, "probabilities", [0, 1]), (one, "probabilities", [0, 1, 2])]
-    refuses(student.predicted_labels, *refused, (scores, "probabilities", names, 0.5))
 
 
 @judges("checked_outputs")
@@ -336,15 +273,6 @@ def balance_is_the_mean_recall(student: Any) -> None:
         agrees(student.balanced_accuracy, truth, [(y, said)], "the plain mean of the recalls of the classes in y")
 
 
-def answer_fraud(student: Any) -> None:
-    """Check that a model that never reports fraud has an accuracy of 0.998 and a balanced accuracy of 0.5.
-
-    20 of the 10 000 payments are fraud.
-    """
-    same(student.accuracy_of_silence(), 0.998, "the accuracy", "9980 of 10 000 payments are honest")
-    same(student.balanced_accuracy_of_silence(), 0.5, "the balanced accuracy", "recall 1 of the honest, 0 of the fraud")
-
-
 @judges("mcnemar")
 def mcnemar_agrees_with_scipy(student: Any) -> None:
     """Check that counts of `mcnemar` agree with counting, and p-values with SciPy.
@@ -372,35 +300,6 @@ def mcnemar_agrees_with_scipy(student: Any) -> None:
     refuses(student.mcnemar, ([1, 2], [1, 2], [1]), mentions="pred_b")
     refuses(student.mcnemar, ([1, 2], [1], [1, 2]), mentions="pred_a")
     refuses(student.mcnemar, ([1, 2], ["1", "2"], [1, 2]))
-
-
-@judges("difference_interval")
-def difference_is_paired(student: Any) -> None:
-    """Check that `difference_interval` combines the exact intervals of two counts and stays within −1 and 1.
-
-    Each count is the number of rows that only one of the two models gets right. Chi-squared quantiles give the exact
-    intervals. The combined interval must contain 0 unless the exact test rejects equality.
-    """
-    rng = draw()
-    counts, confidences = rng.integers((0, 0, 1), (30, 30, 300), (8, 3)).tolist(), rng.uniform(0.7, 0.99, 8).tolist()
-    cases = [(a, b, a + b + rest, round(c, 2)) for (a, b, rest), c in zip(counts, confidences, strict=True)]
-    cases += [(10, 2, 100, 0.95), (0, 0, 50, 0.95), (3, 30, 400, 0.9), (0, 5, 20, 0.99)]
-    cases += [(4, 4, 8, 0.95), (0, 3, 4, 0.95), (11, 3, 200, 0.95), (6, 16, 300, 0.95)]
-
-    def joined(only_a: int, only_b: int, rows: int, confidence: float) -> list[float]:
-        def upper(more: int, fewer: int) -> float:
-            high = stats.chi2.ppf(0.5 + confidence / 2, 2 * more + 2) / 2
-            low = stats.chi2.isf(0.5 + confidence / 2, 2 * fewer) / 2 if fewer else 0.0
-            end = more - fewer + math.sqrt((high - more) ** 2 + (fewer - low) ** 2)
-            undecided = more + fewer == 0 or stats.binomtest(more, more + fewer).pvalue >= 1 - confidence
-            return min(1.0, (max(end, 0.0) if undecided else end) / rows)
-
-        return [-upper(only_b, only_a), upper(only_a, only_b)]
-
-    cause = "the exact ends of both counts, joined by hypot; 0 inside unless exact_p is below 1 − confidence"
-    agrees(student.difference_interval, joined, cases, cause, rel=1e-7)
-    many = int(rng.integers(2, 50))
-    refuses(student.difference_interval, (-1, 0, 5), (0, -1, 5), (3, 3, 5), (0, 0, 0), (many, many, 2 * many - 1))
 
 
 @judges("parity")
@@ -441,7 +340,6 @@ def answer_understanding(student: Any) -> None:
     The last answer must report no accuracy for a run that failed.
     """
     same(student.lower_end_of_perfection(), _wilson(360, 360)[0], "question 1", "wilson_interval(360, 360)", rel=6e-4)
-    same(student.may_claim_99_percent(), False, "question 1", "the interval begins below 99 %: 98.9 % is possible")
     same(student.discordant_rows_needed(), 6, "question 2", "2 · (1/2)^n falls below 0.05 at n = 6; at 5 it is 0.0625")
     cause = "it is no accuracy of this model; a failed measurement has no value, report the error"
     same(student.accuracy_to_print(), None, "question 3", cause)

@@ -20,11 +20,9 @@ from scipy import stats
 from autograder.checks import judges
 from autograder.checks.check_helpers import *
 from tinybench.support.footprint.freed_memory import free_heap
-from tinybench.support.rounds.fresh_processes import fresh_task
 
 NAN, INF = float("nan"), float("inf")
 heap_is_freed = cache(free_heap)  # cached: the result is always the same, and freeing the grader's heap is slow
-STAGES = ["import", "load", "first_call", "second_call", "steady"]
 
 
 class FakeProcess:
@@ -86,28 +84,6 @@ class FakeProcess:
             self.use(*next(left, needs[-1]))
 
         return call
-
-
-@judges("read_status", "reset_peak")
-def status_is_read(student: Any) -> None:
-    """Check that `read_status` returns VmRSS and VmHWM in bytes, and that `reset_peak` writes 5 to the right file."""
-    rng = draw()
-    with FakeProcess(student, int(rng.integers(10_000, 90_000))) as process:
-        for _ in range(3):
-            process.use(int(rng.integers(1000, 9000)), int(rng.integers(1, 900)))
-            truth = {"VmRSS": process.rss * 1024, "VmHWM": process.peak * 1024}
-            cause = "a kB of /proc is 1024 bytes; VmHWM, not VmPeak, which is virtual memory"
-            same(student.read_status(process.root), truth, "read_status", cause)
-        same(student.read_status(process.place), truth, "read_status of the folder as text", cause)
-        student.reset_peak(process.root)
-        process.use(0)
-        same(process.resets, 1, "resets", "reset_peak should write 5 to self/clear_refs below the folder it is given")
-        process.status.write_text("Name:\tx\nVmRSS:\t 5 kB\n")
-        refuses(student.read_status, process.root, error=OSError, what="a status file without VmHWM")
-        for function in (student.read_status, student.reset_peak):
-            refuses(
-                function, process.root.joinpath("no"), error=OSError, what="a folder without self/status and clear_refs"
-            )
 
 
 @judges("peak_added")
@@ -205,7 +181,7 @@ def python_peak_is_beside(student: Any) -> None:
     same(seen, ["the input"], "what call(x) is called with", "once, with x")
     tracing.start()
     try:
-        holder = student.ByteCounter()
+        holder = student.SimpleNamespace()
         holder.past = b"x" * 900_000  # an earlier peak of other code
         holder.past = None
         holder.ballast = b"x" * 500_000
@@ -254,39 +230,6 @@ def memory_is_the_peak(student: Any) -> None:
         refuses(partial(student.measure_memory, 3, x, proc=process.root), error=TypeError)
 
 
-def answer_batch(student: Any) -> None:
-    """Check that the memory for the hidden layer's output, in MiB, is rows × neurons × bytes per number."""
-    same(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "float32", "4096 · 2048 · 4 bytes / 2²⁰")
-    same(student.mebibytes_in_half_precision(), 4096 * 2048 * 2 / 2**20, "float16", "two bytes a number")
-
-
-@judges("memory_stages")
-def stages_are_fresh(student: Any) -> None:
-    """Check that `memory_stages` launches one process per repetition, and stores each number with its stage."""
-    rng = draw()
-    tasks: list[Any] = []
-    kinds = ("peak", "retained", "resident")
-    numbers = [{s: {k: int(rng.integers(1, 10**9)) for k in kinds} for s in STAGES} for _ in range(4)]
-
-    def launch(task: Any) -> Any:
-        tasks.append(entries(task, "the task"))
-        return {"method": "by hand", "stages": numbers[len(tasks) - 1]}
-
-    x = rng.normal(size=(3, 2))
-    found = student.memory_stages("json:loads", x, repeats=4, args=("a", 2), steady_calls=7, launch=launch)
-    stages = entries(found, "the results by stage")
-    same(len(tasks), 4, "the processes of 4 repetitions", "a fresh one for each")
-    same(list(stages), STAGES, "the stages")
-    for stage, result in stages.items():
-        truth = {kind: [process[stage][kind] for process in numbers] for kind in kinds}
-        holds(result, {"values": truth.pop("peak"), "unit": "B", "metric_name": "memory"}, f"result of {stage}")
-        notes = {**truth, "stage": stage, "method": "by hand", "processes": 4}
-        holds(result.metadata, notes, f"metadata of {stage}", "one number for each process; method is what it reports")
-    truth = fresh_task("json:loads", x, ("a", 2), 7)  # compare packed arguments: unpickling a student's is unsafe
-    for task in tasks:
-        holds(task, {"args": truth["args"], "steady_calls": 7}, "task", "hand the task on that fresh_task made")
-
-
 @judges("model_size")
 def size_is_on_disk(student: Any) -> None:
     """Check that `model_size` returns the bytes of files, folders, external weights and pickled models."""
@@ -315,11 +258,6 @@ def size_is_on_disk(student: Any) -> None:
     agrees(student.model_size, lambda model: len(pickle.dumps(model, protocol=5)), models, "pickle's highest protocol")
     what = "a model that cannot be pickled"
     refuses(student.model_size, ([lambda x: x],), error=TypeError, what=what)
-    try:
-        student.model_size([lambda x: x])
-    except TypeError as error:
-        advice = "the message should tell to save the model, and to pass the path of the file"
-        expect(any(word in str(error).lower() for word in ("path", "file", "save")), f"{what}: {advice}; got {error}")
 
 
 def _external_onnx(place: str) -> bytes:
@@ -384,8 +322,8 @@ def capacity_is_counted(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check that the answers on a warm arena, workers that fit, memory pressure and a possible leak are right."""
+    """Check that the answers on a warm arena, workers that fit, a layer's output and a possible leak are right."""
     same(student.warm_arena_needs(), "as before", "question 1", "the arena hides the need, it does not remove it")
     same(student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", "(4000 − 120) / 60, rounded down")
-    same(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", "8 MB · 250 / s")
+    same(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "question 3", "4096 · 2048 · 4 bytes / 2²⁰")
     same(student.leak_is_shown(), False, "question 4", "the interval holds 0")

@@ -113,98 +113,6 @@ class Machine:
         return x
 
 
-class Locked:
-    """A file that only root may read."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def read_text(self, *_: Any, **__: Any) -> str:
-        raise PermissionError(13, "Permission denied", self.path)
-
-    def __str__(self) -> str:
-        return self.path
-
-
-def drawn_tree(rng: np.random.Generator) -> tuple[str, dict[str, str], list[str], list[str]]:
-    """Return a random machine with at least one package, as four values.
-
-    The values are a description of the machine, its zones with their names, its package zones, and its package and DRAM
-    zones.
-    """
-    zones = dict[str, str]()
-    packages, with_dram = list[str](), list[str]()
-    numbers = sorted(rng.choice(14, int(rng.integers(2, 6)), replace=False).tolist())
-    chosen = numbers[int(rng.integers(len(numbers)))]  # always a package
-    for n in numbers:
-        zone = f"intel-rapl:{n}"
-        parts = rng.permutation(["core", "uncore", "dram"])[: int(rng.integers(4))].tolist()
-        if n != chosen and rng.random() < 0.3:
-            zones[zone] = "psys"
-            continue
-        zones[zone] = f"package-{len(packages)}"
-        zones |= {f"{zone}:{i}": part for i, part in enumerate(parts)}
-        packages.append(zone)
-        with_dram += [zone, *(f"{zone}:{i}" for i, part in enumerate(parts) if part == "dram")]
-    zones["intel-rapl-mmio:0"] = "package-0"
-    return f"a machine with the zones {zones}", zones, packages, with_dram
-
-
-def _nested(*names: str) -> dict[str, str]:
-    """Return one top-level zone for each name. The parts after a slash become its subzones."""
-    zones = dict[str, str]()
-    for n, name in enumerate(names):
-        top, *parts = name.split("/")
-        zones |= {f"intel-rapl:{n}": top, **{f"intel-rapl:{n}:{i}": part for i, part in enumerate(parts)}}
-    return zones
-
-
-@judges("package_domains")
-def packages_are_found_once(student: Any) -> None:
-    """Check that `package_domains` finds each package once, in numerical order.
-
-    The machines are from Intel and AMD, with one or more sockets. Some zone numbers have two digits.
-    """
-    first, second = both = ["intel-rapl:0", "intel-rapl:1"]
-    mmio = {"intel-rapl-mmio:0": "package-0", "intel-rapl-mmio:0:0": "dram"}
-    dies = _nested("package-0-die-0/dram", "package-0-die-1/dram")
-    many = [f"intel-rapl:{n}" for n in (1, 9, 10, 11)]
-    rng = draw()
-    for what, zones, packages, with_dram in (
-        ("an Intel laptop", _nested("package-0/core/uncore/dram", "psys") | mmio, [first], [first, "intel-rapl:0:2"]),
-        ("a laptop with psys first", _nested("psys", "package-0/core"), [second], [second]),
-        ("an AMD server with two sockets", _nested("package-0/core", "package-1/core"), both, both),
-        ("two dies in each package", dies, [first, second], [first, "intel-rapl:0:0", second, "intel-rapl:1:0"]),
-        ("a server with many sockets", {zone: f"package-{n}" for n, zone in enumerate(many)}, many, many),
-        *(drawn_tree(rng) for _ in range(3)),
-    ):
-        with powercap(student, {zone: (name,) for zone, name in zones.items()}) as root:
-            for dram, truth in ((False, packages), (True, with_dram)):
-                told = f"{what}, dram={dram}"
-                found = items(student.package_domains(root, dram), told)
-                same([str(zone).rpartition("/")[2] for zone in found], truth, told)
-    with powercap(student, package(name="psys")) as root:
-        refuses(student.package_domains, root, error=FileNotFoundError, mentions=str(root))
-
-
-@judges("read_counter")
-def counters_are_read(student: Any) -> None:
-    """Check that `read_counter` returns a whole number, and explains the cause if the counter cannot be read."""
-    rng = draw()
-    count, zone = int(rng.integers(RANGE)), int(rng.integers(1, 20))
-    with powercap(student, package(count)) as root:
-        file = root.joinpath("intel-rapl:0", "energy_uj")
-        same(student.read_counter(file), count, "read_counter", rel=0)
-        for wrong in (str(-count - 1), "", "much", f"{count}.5", "0x10"):
-            file.write_text(wrong)
-            what = f"a counter that holds {wrong!r}"
-            refuses(student.read_counter, file, error=OSError, mentions="energy_uj", what=what)
-    path = f"/sys/class/powercap/intel-rapl:{zone}/energy_uj"
-    cause = "read with path.read_text(), and explain a PermissionError"
-    read = partial(student.read_counter, Locked(path))
-    refuses(read, error=PermissionError, mentions=["root", path], what="a file for root only", cause=cause)
-
-
 @judges("counter_difference")
 def wraps_are_undone(student: Any) -> None:
     """Check that `counter_difference` is right with and without a counter wrap, within 100 µJ.
@@ -318,12 +226,6 @@ def readings_are_differences(student: Any) -> None:
         same(seen, ["inputs"] * loops, "what the calls of a reading are given")
         same(time, loops * seconds / 1000, "the duration of a reading")
         same(energy, loops * (joules + idle * seconds / 1000), "the energy of a reading", "read before and after")
-
-
-def answer_reading(student: Any) -> None:
-    """Check that the joules of one inference exclude idle power, and that a reading takes 0.1 s / 40 µs inferences."""
-    same(student.joules_added_by_one_inference(), 0.05, "question (a)", "take 10 W × 0.2 s off, then divide by 100")
-    same(student.inferences_per_reading(), 2500, "question (b)", "0.1 s / 40 µs")
 
 
 @judges("measure_energy")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable
-from secrets import token_hex
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +11,7 @@ from scipy.stats import binomtest
 
 from autograder.checks import judges
 from autograder.checks.check_helpers import *
-from autograder.checks.m05_memory import FakeProcess
-from autograder.checks.m06_energy import Machine
 from autograder.checks.m09_pareto import seconds
-from tinybench.support.footprint.stages import PEAK_METHOD
 
 Calls = dict[str, list[np.ndarray]]
 
@@ -145,165 +139,6 @@ def throughput_is_measured(student: Any) -> None:
     skewed = student.best_throughput({1: seconds([1.0, 1.0, 1.0]), 2: seconds([2.5, 2.5, 0.1])})
     holds(skewed.metadata, {"batch_size": 1}, "metadata where one measurement is lucky", "use medians")
     refuses(student.best_throughput, ({},), *(({size: latencies[1]},) for size in (0, -8, 2.5, True)))
-
-
-def _kept(bench: Any, metric: str, results: Any) -> dict[str, dict[str, Any]]:
-    """Check that results were stored by `Benchmark._keep`, and return their metadata by model."""
-    told = f"bench.results[{metric!r}]"
-    kept, notes = entries(entries(bench.results, "bench.results").get(metric), told), dict[str, dict[str, Any]]()
-    for name, result in entries(results, f"the {metric} results").items():
-        expect(kept.get(name) is result, f"the result of {name} should be kept in {told}")
-        notes[name] = entries(result.metadata, f"metadata of {name}")
-        holds(notes[name], {"model": name}, f"metadata of {name}", "hand the results to self._keep")
-        expect("system" in notes[name], "hand the results to self._keep")
-    return notes
-
-
-@judges("Benchmark.run_latency_benchmark", "Benchmark.run_throughput_benchmark")
-def latency_runs_in_rounds(student: Any) -> None:
-    """Check that `run_latency_benchmark` runs all models in the same shuffled rounds.
-
-    Each model must run on the requested input, as often as requested.
-    """
-    rng = draw()
-    seconds, clock = dict(zip("bac", rng.uniform(0.05, 0.4, 3).tolist(), strict=True)), Clock()
-    named, calls = clock.models(**{name: (took, 0.0) for name, took in seconds.items()})
-    warm, count, seed = rng.integers((3, 12, 0), (7, 16, 1000)).tolist()
-    shape = tuple(rng.integers(2, 7, 2).tolist())
-    bench = student.Benchmark(named, warmup_runs=warm, measurement_runs=count, clock=clock, progress=None, seed=seed)
-    results = entries(bench.run_latency_benchmark(input_shape=shape), "the results")
-    same(list(results), list(seconds), "the names of the results", "in the order of the models")
-    metadata = _kept(bench, "latency", results)
-    for name, took in seconds.items():
-        cause = "pass warmup_runs, measurement_runs and clock on"
-        same(results[name].values, [took] * count, f"latencies of {name}", cause, rel=1e-6)
-        holds(metadata[name], {"warmup_runs": warm}, f"metadata of {name}", cause)
-    pairings = {text(notes.get("pairing"), "metadata['pairing']") for notes in metadata.values()}
-    expect(len(pairings) == 1, "all models belong into one call of measure_latencies, so that their rounds pair")
-    orders = items(metadata["a"].get("round_orders"), "metadata['round_orders']")
-    expect(len({tuple(items(order, "a round's order")) for order in orders}) > 1, "rounds should be shuffled")
-    seen = calls["b"]
-    as_asked = bool(seen) and seen[0].shape == shape and seen[0].dtype == np.float32
-    expect(as_asked, "the input is float32 of the shape asked for")
-    made = {name: len(calls[name]) for name in seconds}
-    expect(min(made.values()) >= warm + count, f"{warm} + {count} calls of every model, there were {made}")
-    expect(bool(np.all((seen[0] >= 0) & (seen[0] < 1))) and float(np.ptp(seen[0])) > 0, "the input is random on [0, 1)")
-    first = seen[0]
-    few = {"warmup_runs": 0, "measurement_runs": 1}
-    again = student.Benchmark(named, clock=clock, progress=None, seed=seed, **few)
-    metadata = _kept(again, "latency", again.run_latency_benchmark(input_shape=shape))
-    holds(metadata["a"], {"seed": seed}, "metadata", "pass the seed on")
-    expect(np.array_equal(seen[-1], first), "the same seed should give the same input")
-    mine = rng.normal(size=(3, 2))
-    again.run_latency_benchmark(inputs=mine)
-    expect(np.array_equal(seen[-1], mine), "inputs, where given, should be used instead of random ones")
-    throughput_in_rounds(student, rng, Clock(), few)
-
-
-def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock, once: dict[str, int]) -> None:
-    """Check that batches of `run_throughput_benchmark` have the requested sizes and consist of the given rows."""
-    fixed, per_row, other = rng.uniform((0.5, 0.05, 0.1), (2, 0.2, 0.4)).tolist()
-    named, calls = clock.models(x=(fixed, per_row), y=(0.0, other))
-    few, many, warm, count = rng.integers((1, 20, 1, 3), (9, 60, 4, 6)).tolist()
-    row = tuple(rng.integers(2, 5, 2).tolist())
-    bench = student.Benchmark(named, warmup_runs=warm, measurement_runs=count, clock=clock, progress=None, seed=1)
-    found = entries(bench.run_throughput_benchmark(batch_sizes=(few, many), row_shape=row), "the results")
-    same(list(found), ["x", "y"], "the names of the results", "in the order of the models")
-    holds(_kept(bench, "throughput", found)["x"], {"batch_size": many}, "metadata of x")
-    same(found["x"].values, [many / (fixed + per_row * many)] * count, "x's throughput", rel=1e-6)
-    same(found["y"].mean, 1 / other, "y's throughput", rel=1e-6)
-    made = Counter(batch.shape for batch in calls["x"])
-    same(set(made), {(size, *row) for size in (few, many)}, "the shapes of the batches")
-    enough = min(made.values()) >= warm + count
-    expect(enough, f"expected at least {warm} + {count} calls for every batch size, warm-up included, got {dict(made)}")
-    calls["x"].clear()
-    rows = rng.normal(size=(3, 2))
-    bench = student.Benchmark({"x": named["x"]}, clock=clock, progress=None, **once)
-    bench.run_throughput_benchmark(batch_sizes=(2, many), rows=rows)
-    what = "the shapes of batches of given rows, repeated where there are too few"
-    same({batch.shape for batch in calls["x"]}, {(2, 2), (many, 2)}, what)
-    expect(bool(calls["x"]) and np.array_equal(calls["x"][0], rows[:2]), "the first batch holds the first rows")
-
-
-@judges(*(f"Benchmark.run_{metric}_benchmark" for metric in ("accuracy", "memory", "energy")))
-def other_metrics_are_measured(student: Any) -> None:
-    """Check that the accuracy, memory and energy benchmarks call every model on the right input and pass options on."""
-    rng = draw()
-    x, y = rng.random((40, 3)), rng.integers(0, 3, 40)
-    right, wrong = np.eye(3)[y], np.eye(3)[(y + 1) % 3]
-    answers = {"full": right, "half": np.where(np.arange(40)[:, None] < 20, right, wrong)}
-    named, _ = models(lambda name, inputs, _: answers[name][: len(inputs)], answers)
-    bench = student.Benchmark(named, datasets=[(x, y), (x[:20], y[:20])], measurement_runs=3, progress=None, seed=0)
-    found = entries(bench.run_accuracy_benchmark(), "the accuracies")
-    truth = {"full": [1.0, 1.0], "half": [0.5, 1.0]}
-    values = {name: result.values for name, result in found.items()}
-    same(values, truth, "accuracies on two datasets of a model that is right, and of one on the first 20 rows")
-    _kept(bench, "accuracy", found)
-    coarse = _kept(bench, "accuracy", bench.run_accuracy_benchmark(confidence=0.5))
-    holds(coarse.get("half"), {"confidence": 0.5}, "metadata of half", "pass **options of measure_accuracy on")
-    without = student.Benchmark(named, progress=None)
-    refuses(without.run_accuracy_benchmark, mentions="datasets", what="no datasets")
-    memory_of_known_models(student, rng)
-    needs = dict(zip(words(rng, 2), rng.uniform(0.01, 0.5, 2).tolist(), strict=True))
-    seconds, idle = rng.uniform((4e-3, 5), (8e-3, 20)).tolist()
-    for measured in (True, False):
-        energy_of_known_models(student, needs, Machine(idle, seconds), measured, count=int(rng.integers(2, 5)))
-
-
-def _known(
-    bench: Any, metric: str, results: Any, asked: tuple[Calls, int, Any], truths: dict[str, list[float]], **truth: Any
-) -> None:
-    """Check the results of models whose use of memory or energy is known.
-
-    `asked` holds the recorded inputs, the least number of calls and the requested shape. Each model must have been
-    called at least this often, and only on inputs of this shape.
-    """
-    calls, least, shape = asked
-    results = entries(results, f"the {metric} results")
-    same(list(results), list(truths), f"the names of {metric} results", "in the order of the models")
-    cause = f"hand every model to measure_{metric}, with measurement_runs and the options"
-    for name, values in truths.items():
-        holds(results[name], {"values": values, **truth}, f"the {metric} of a model of known need", cause, rel=1e-6)
-        enough = len(calls[name]) >= least and {x.shape for x in calls[name]} == {shape}
-        expect(enough, "every model should be called with the input asked for, in every run")
-    _kept(bench, metric, results)
-
-
-def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
-    """Check that `run_memory_benchmark` measures each model, on a fake /proc tree that only model calls change."""
-    warm, count, rows = rng.integers((0, 2, 2), (4, 5, 9)).tolist()
-    needs = {name: [*rng.integers(100, 60_000, warm + count).tolist(), 7] for name in words(rng, 2)}
-    folder = f"/tmp/memory-{token_hex(8)}"
-    student.Path(folder).mkdir()
-    # `FakeProcess` needs a `tempfile`, which module 08 does not have
-    here = SimpleNamespace(Path=student.Path, tempfile=SimpleNamespace(mkdtemp=lambda: folder))
-    with FakeProcess(here, 50_000) as process:
-        named, calls = models(lambda name, _, made: process.use(needs[name][min(made, warm + count + 1) - 1]), needs)
-        bench = student.Benchmark(named, measurement_runs=count, progress=None, seed=0)
-        memory = bench.run_memory_benchmark(input_shape=(rows, 3), warmup_runs=warm, proc=process.root)
-    truths = {name: [1024 * need for need in needs[name][warm:-1]] for name in needs}
-    memory = entries(memory, "the memory results")
-    _known(bench, "memory", memory, (calls, warm + count, (rows, 3)), truths, unit="B")
-    for result in memory.values():
-        holds(result.metadata, {"method": PEAK_METHOD}, "metadata")
-
-
-def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machine, measured: bool, count: int) -> None:
-    """Check that `run_energy_benchmark` measures each model, by the meter and the clock of a simulated machine."""
-
-    def act(name: str, inputs: Any, _: int) -> None:
-        machine.joules = needs[name]
-        machine(inputs)
-
-    machine.measured = measured
-    named, calls = models(act, needs)
-    bench = student.Benchmark(named, measurement_runs=count, progress=None, seed=0)
-    options = {"meter": machine, "clock": machine.clock, "sleep": machine.sleep}
-    energy = bench.run_energy_benchmark(inputs=np.ones((2, 3)), warmup_runs=0, min_reading=0.01, **options)
-    idle = 0.0 if measured else machine.idle * machine.seconds  # an estimate cannot subtract the idle energy
-    truths = {name: [need + idle] * count for name, need in needs.items()}
-    loops = next(loops for loops in (1, 2, 5, 10) if loops * machine.seconds >= 0.01)
-    _known(bench, "energy", energy, (calls, count * loops, (2, 3)), truths, unit="J", measured=measured)
 
 
 @judges("Benchmark.compare_models")

@@ -23,6 +23,7 @@ PACKAGE_HEADER = '# Written by "autograder export": the public names of the pack
 # The public names of handwritten modules, and the function that `%load_ext tinybench` calls
 MORE_PUBLIC = {
     "support.comparisons.verdict": ("Comparison", "Gate"),
+    "support.footprint.first_calls": ("memory_stages",),
     "support.profiling.what_if_experiment": ("in_order",),
     "support.reports.frontier_figure": ("plot_pareto_frontier",),
     "support.rounds.checked_calls": ("arguments",),

@@ -22,7 +22,7 @@ from scipy.stats import binomtest
 from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import Benchmark, Part, Trial
 from tinybench.course.lessons.m16_rollout import Z, experiments, z_of_shares
-from tinybench.production import share_e_value, users_needed
+from tinybench.rollout import share_e_value, users_needed
 
 SHARE, CHANGE, LEVEL, STEP, PEEK = 0.02, 0.01, 0.05, 10, 10
 

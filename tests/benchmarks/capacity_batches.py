@@ -24,7 +24,9 @@ from tests.benchmarks.formats import grouped, lines
 from tests.benchmarks.harness import Part, Record, Records, Trial
 from tests.benchmarks.serving import layered, measure, occupied, p99, settled, simulated
 from tinybench.latency import as_callable
-from tinybench.load import arrivals, batch_sweep, simulate_batches
+from tinybench.load import arrivals
+from tinybench.scenarios import simulate_batches
+from tinybench.support.scenarios.sweeps import batch_sweep
 from tinybench.tools.serving.models import load_model
 
 SIZES = (1, 2, 4, 8, 16, 32)

@@ -1,4 +1,4 @@
-"""Does the interval of `tinybench.load.server` hold the highest rate that keeps a bound, and is it found again?
+"""Does the interval of `tinybench.scenarios.server` hold the highest rate that keeps a bound, and is it found again?
 
 Simulated, the truth is known: for M/M/1 in closed form, for others by a run of a million requests. A neighbour that
 comes and goes makes service longer at random times.
@@ -24,7 +24,8 @@ from tests.benchmarks.harness import Part, Record, Records, Trial
 from tests.benchmarks.processes import busy_cores
 from tests.tinybench.servers import served
 from tinybench.accuracy import wilson_interval
-from tinybench.load import LoadResult, arrivals, server, simulate_queue
+from tinybench.load import LoadResult, arrivals, simulate_queue
+from tinybench.scenarios import server
 
 SERVICE, BOUND, Q, TOLERANCE = 0.00075, 0.02, 99.0, 0.1
 SHORT, LONG = 2.5, 10.0  # s of a run

@@ -34,6 +34,7 @@ from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
 from tinybench import accuracy, benchmark, comparison, pareto, result
 from tinybench.result import BenchmarkResult
+from tinybench.support.basics.paired_rows import difference_interval
 from tinybench.support.comparisons.verdict import Comparison
 
 Rng = np.random.Generator
@@ -285,7 +286,7 @@ def wilson(rng: Rng, trials: int, rows: int, low: float, high: float) -> Record:
 
 def loss(rng: Rng, trials: int, rows: int, lost: float, discordant: float) -> Record:
     """Return the coverage of the interval of a loss, for rows that one of two models gets right."""
-    interval = cache(lambda a, b: accuracy.difference_interval(a, b, rows))
+    interval = cache(lambda a, b: difference_interval(a, b, rows))
     chances = [(discordant + lost) / 2, (discordant - lost) / 2, 1 - discordant]
     ends = np.array([interval(a, b) for a, b, _ in rng.multinomial(rows, chances, trials).tolist()])
     held = np.mean((ends[:, 0] <= lost) & (lost <= ends[:, 1]))

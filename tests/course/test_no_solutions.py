@@ -18,6 +18,7 @@ from tests.course.leaks import Secrets
 from tests.tiny_course import ROOT, hand_in
 
 GIVEN = "01_result"  # the instructor releases this reference
+NOTEBOOKS = list(course_notebooks(ROOT))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("nbgrader_config.py", "LICENSE"):
         shutil.copy(ROOT / name, root)
     released = release_all(root, verify=False, report=lambda line: None)
-    assert len(released) == len([*course_notebooks(ROOT)])
+    assert len(released) == len(NOTEBOOKS)
     publish(root, root / "published")
     fill_exchange(root, released)
     return root
@@ -46,7 +47,7 @@ RECEIVED = ["student", "course/release", "published", "course/exchange/tinybench
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", RECEIVED)
 def test_no_solution_is_handed_out(folder: str, course: Path, secrets: Secrets) -> None:
-    assert len(list((course / folder).glob("*/*.ipynb"))) == len([*course_notebooks(ROOT)])
+    assert len(list((course / folder).glob("*/*.ipynb"))) == len(NOTEBOOKS)
     assert secrets.within(course / folder) == []
 
 

@@ -21,6 +21,7 @@ from tinybench.course.progress import read_course
 
 NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
 SHORT = [path for path in PATHS if path.modules]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 ids = {"ids": lambda path: path.name}
 
 
@@ -115,3 +116,13 @@ def test_release_takes_a_path(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     with pytest.raises(SystemExit):
         main(["release", "--path", "week", "01"])
     assert "leave out MODULES and --with" in capsys.readouterr().err
+
+
+def test_the_readme_states_each_path() -> None:
+    rows = re.findall(r"^\| (?:\*\*)?([^|*]+)\*{0,2} \| `(\w+)` \| ([^|]+) \| (\d+) \| ([^|]+) \|", README, re.M)
+    assert [(title, name, int(told)) for title, name, _, told, _ in rows] == [
+        (path.title, path.name, hours(path.name)) for path in PATHS
+    ]
+    for path, (_, _, modules, _, lend) in zip(PATHS, rows, strict=True):
+        assert re.findall(r"\d\d", modules) == [name[:2] for name in path.modules]
+        assert re.findall(r"\d\d", lend) == [name[:2] for name in path.borrowed]

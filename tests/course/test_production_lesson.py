@@ -1,4 +1,4 @@
-"""What module 16 shows beside its servers: digits, incidents, equal data, users of two versions, and histories."""
+"""What the two notebooks 16 show beside their servers: digits, incidents, equal data, users of two versions, and histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tinybench
-from tinybench import production
+from tinybench import production, rollout
 from tinybench.course.lessons import m16 as lesson
 from tinybench.course.lessons import m16_dependence as dependence
 from tinybench.course.lessons import m16_rollout as trial
@@ -98,7 +98,7 @@ def test_the_difference_of_two_shares() -> None:
 
 
 def test_who_peeks_finds_more_in_equal_versions() -> None:
-    equal = trial.experiments(production.share_e_value, 0.05, 0.0, looks=20, number=200)
+    equal = trial.experiments(rollout.share_e_value, 0.05, 0.0, looks=20, number=200)
     assert equal.share("peeking")[-1] > 0.15 > 0.05 > equal.share("anytime")[-1]
     assert (np.diff(equal.share("peeking")) >= 0).all()
     assert len(equal.when("peeking")) == 200 * equal.share("peeking")[-1]
@@ -124,7 +124,7 @@ def test_another_process_evaluates() -> None:
     ],
 )
 def test_a_rehearsal_ends_as_it_must(plan: dict[str, object], status: str, why: str) -> None:
-    done = trial.rehearse_rollout(vars(production), stage_users=1000, **plan)
+    done = trial.rehearse_rollout(vars(rollout), stage_users=1000, **plan)
     assert (done.end.status, done.end.why) == (status, why)
     assert (done.met == 0) == (not plan or "blind_from" in plan)
 
@@ -144,35 +144,35 @@ def test_neighbours_and_false_alarms() -> None:
 
 def test_the_ratio_has_one_step_where_milliseconds_wander() -> None:
     history = trial.drifting_history()
-    assert production.change_points(history.ratio.tolist(), permutations=199, level=0.02) == [history.step]
+    assert rollout.change_points(history.ratio.tolist(), permutations=199, level=0.02) == [history.step]
 
 
 def test_after_the_whole_loop_the_modules_of_before_are_back() -> None:
     from tinybench.tools.rollout import engine
 
-    functions = {name: value for name, value in vars(production).items() if name != "STAGES"}
+    functions = {name: value for name, value in vars(rollout).items() if name != "STAGES"}
     with pytest.raises(ImportError, match="STAGES"):  # so the engine was imported anew, on what was handed over
         trial.roll_out_here(functions, Path("none.onnx"), np.zeros((1, 64)), [0], fault="")
-    assert sys.modules["tinybench.production"] is production
+    assert sys.modules["tinybench.rollout"] is rollout
     assert sys.modules["tinybench.tools.rollout.engine"] is engine
-    assert tinybench.production is production  # an import sets attributes too
+    assert tinybench.rollout is rollout  # an import sets attributes too
     assert tinybench.tools.rollout.engine is engine
 
 
 @pytest.mark.parametrize(
     ("state", "told", "seen"),
     [
-        (production.RolloutState(3, "promoted"), "promoted", {"slow": 0.5, "labels": 0.2}),
+        (rollout.RolloutState(3, "promoted"), "promoted", {"slow": 0.5, "labels": 0.2}),
         (
-            production.RolloutState(1, "rolled back", 0, "labels"),
+            rollout.RolloutState(1, "rolled back", 0, "labels"),
             "rolled back at 20 % of the users by labels",
             {"labels": 1e9},
         ),
-        (production.RolloutState(0, "rolled back", 3, "blind"), "rolled back at 5 % of the users", {}),
+        (rollout.RolloutState(0, "rolled back", 3, "blind"), "rolled back at 5 % of the users", {}),
     ],
 )
 def test_the_caption_of_the_real_rollout_is_what_came_of_it(
-    state: production.RolloutState, told: str, seen: dict[str, float]
+    state: rollout.RolloutState, told: str, seen: dict[str, float]
 ) -> None:
     looks = [
         Checkpoint(at, 0.05, state, bool(seen), "", seen, {}, 5, 5, (math.nan, late))

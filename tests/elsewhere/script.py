@@ -9,7 +9,7 @@ from skl2onnx import to_onnx
 from sklearn.linear_model import LogisticRegression
 
 import tinybench as tb
-from tinybench.memory import can_reset
+from tinybench.support.footprint.high_water_mark import can_reset
 
 assert not hasattr(os, "fork"), "put tests/elsewhere on PYTHONPATH"
 assert not can_reset()

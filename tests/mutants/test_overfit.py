@@ -14,13 +14,12 @@ FIXED = "its input has as many parts as there are rules, steps, layers or instan
 SAME = "what it returns is the same for the beginning of the input"
 LEFT = {
     "prepare": ROWS, "measure_latency": ROWS, "measure_latencies": ROWS, "measure_session_latency": ROWS,
-    "measure_cold_start": ROWS, "measure_accuracy": ROWS, "measure_memory": ROWS, "memory_stages": ROWS,
-    "measure_energy": ROWS, "cpu_utilisation": ROWS, "Benchmark.run_latency_benchmark": ROWS,
-    "Benchmark.run_throughput_benchmark": ROWS, "open_loop": ROWS, "until_decided": ROWS,
+    "measure_cold_start": ROWS, "measure_accuracy": ROWS, "measure_memory": ROWS,
+    "measure_energy": ROWS, "cpu_utilisation": ROWS, "open_loop": ROWS, "until_decided": ROWS,
     "model_size": FIXED, "merge_results": FIXED, "prune_weights": FIXED, "prune_units": FIXED, "low_rank": FIXED,
     "Journal.record": FIXED, "instances_needed": FIXED, "types_that_ran": FIXED,
     "DriftAlarm.update": FIXED, "membership_probability": FIXED, "replicate": FIXED,
-    "output_kind": SAME, "check_parity": SAME, "distillation_loss": SAME,
+    "check_parity": SAME, "distillation_loss": SAME,
 }  # fmt: skip
 
 

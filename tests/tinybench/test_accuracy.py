@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from typing import Any
 
@@ -21,7 +22,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from tinybench import accuracy
-from tinybench.accuracy import difference_interval, mcnemar, measure_accuracy, parity, predicted_labels, wilson_interval
+from tinybench.accuracy import mcnemar, measure_accuracy, parity, wilson_interval
+from tinybench.support.basics.class_labels import checked_labels, output_kind, predicted_labels
+from tinybench.support.basics.labelled_data import known_classes, named_datasets
+from tinybench.support.basics.paired_rows import difference_interval
 
 DIGITS = load_digits()
 X, Y = (DIGITS.data / 16).astype(np.float32), DIGITS.target
@@ -63,10 +67,10 @@ def test_wilson_takes_numpy_counts_and_refuses_shares() -> None:
 @given(hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=st.floats(-30, 30)))
 def test_softmax_keeps_the_labels(logits: np.ndarray) -> None:
     logits[0, 0] += 40  # certainly no distribution
-    assert accuracy.output_kind(logits) == "logits"
+    assert output_kind(logits) == "logits"
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities = weights / weights.sum(axis=1, keepdims=True)
-    assert accuracy.output_kind(probabilities) == "probabilities"
+    assert output_kind(probabilities) == "probabilities"
     classes = [f"class {i}" for i in range(logits.shape[1])]
     from_logits = predicted_labels(logits, "logits", classes)
     decided = np.diff(np.sort(probabilities, axis=1))[:, -1] > 1e-9
@@ -204,14 +208,62 @@ def test_the_kind_is_decided_over_all_datasets() -> None:
     assert measure_accuracy(lambda x: x, parts[0], outputs="logits").values == [1.0]  # … unless one says
 
 
+TALL = np.array([[0.2, 0.8], [0.7, 0.3], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [
+        (TALL, "probabilities"),
+        (np.array([[0.333, 0.333, 0.333]]), "probabilities"),
+        (TALL.astype(np.float16), "probabilities"),
+        (np.eye(2), "probabilities"),
+        (np.log(TALL), "logits"),
+        (np.array([[3, -1], [2, 4]]), "logits"),
+        (np.array([[0.2, 0.9], [0.7, 0.6]]), "logits"),
+        (np.array([[1.5, -0.5], [0.4, 0.6]]), "logits"),
+        (np.array([0.1, 0.8]), "probabilities"),
+        (np.array([[0.1], [0.8]]), "probabilities"),
+        (np.array([0.1, -0.8]), "logits"),
+        (np.array([0.4, 1.3]), "logits"),
+        (np.array([2, 0, 1]), "labels"),
+        (np.array([[1], [0]]), "labels"),
+        (np.array([2.0, 0.0]), "labels"),
+        (np.array(["cat", "dog"]), "labels"),
+        (np.array(["cat", "dog"], dtype=object), "labels"),
+        (np.array([True, False]), "labels"),
+    ],
+)
+def test_kinds_of_outputs(outputs: np.ndarray, kind: str) -> None:
+    assert output_kind(outputs) == kind
+
+
+def test_labels_of_outputs() -> None:
+    pair = np.array([[1.0, 1.2], [0.0, 0.9]])
+    for outputs, kind, classes, threshold, truth in [
+        (TALL, "probabilities", ["no", "yes"], None, ["yes", "no", "no"]),
+        (np.array([0.2, -0.2, 0.0]), "logits", [0, 1], None, [1, 0, 1]),
+        (np.array([0.2, 0.5]), "probabilities", [0, 1], None, [0, 1]),
+        (np.array([[0.2], [0.4]]), "probabilities", [-1, 1], 0.3, [-1, 1]),
+        (TALL, "probabilities", [0, 1], 0.6, [1, 0, 0]),
+        (TALL, "probabilities", [0, 1], 0.0, [1, 1, 1]),
+        (pair, "logits", [0, 1], 0.5, [0, 1]),
+        (np.array([[3], [0]]), "labels", [0, 1], None, [3, 0]),
+    ]:
+        assert predicted_labels(outputs, kind, classes, threshold).tolist() == truth
+    for wrong in [(TALL, "probabilities", [0, 1, 2]), (np.eye(3), "probabilities", [0, 1, 2], 0.5)]:
+        with pytest.raises(ValueError, match=r"column|threshold"):
+            predicted_labels(*wrong)
+
+
 def test_known_classes() -> None:
     def named(y: list[Any]) -> Any:
-        return accuracy.named_datasets((np.zeros((len(y), 1)), y))
+        return named_datasets((np.zeros((len(y), 1)), y))
 
-    assert accuracy.known_classes(object(), "logits", np.zeros((2, 3)), named([0, 2])).tolist() == [0, 1, 2]
-    assert accuracy.known_classes(object(), "logits", np.zeros(2), named(["b", "a"])).tolist() == ["a", "b"]
+    assert known_classes(object(), "logits", np.zeros((2, 3)), named([0, 2])).tolist() == [0, 1, 2]
+    assert known_classes(object(), "logits", np.zeros(2), named(["b", "a"])).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="pass classes"):
-        accuracy.known_classes(object(), "logits", np.zeros((2, 3)), named([1, 3]))
+        known_classes(object(), "logits", np.zeros((2, 3)), named([1, 3]))
 
 
 labels = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), min_size=1, max_size=60)
@@ -233,7 +285,7 @@ def test_recalls_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
 def test_labels_that_cannot_be_compared() -> None:
     for wrong in [([1], [1, 2]), ([], []), ([1], ["1"]), ([[1]], [[1]])]:
         with pytest.raises(ValueError, match="the prediction"):
-            accuracy.checked_labels(*wrong)
+            checked_labels(*wrong)
 
 
 @settings(max_examples=200)
@@ -268,6 +320,20 @@ def test_mcnemar_holds_its_level() -> None:
         right_a[only_a : only_a + only_b] = 0
         false_alarms += mcnemar(y, 1 - right_a, 1 - right_b).p_value < 0.05
     assert false_alarms / trials < 0.06
+
+
+@pytest.mark.parametrize("counts", [(10, 2, 100), (0, 0, 50), (3, 30, 400), (4, 4, 8), (0, 3, 4), (23, 7, 410)])
+def test_the_difference_joins_the_exact_intervals_of_both_counts(counts: tuple[int, int, int]) -> None:
+    def upper(more: int, fewer: int, rows: int) -> float:
+        high = stats.chi2.ppf(0.975, 2 * more + 2) / 2
+        low = stats.chi2.isf(0.975, 2 * fewer) / 2 if fewer else 0.0
+        end = more - fewer + math.hypot(high - more, fewer - low)
+        undecided = more + fewer == 0 or stats.binomtest(more, more + fewer).pvalue >= 0.05
+        return min(1.0, (max(end, 0.0) if undecided else end) / rows)
+
+    only_a, only_b, rows = counts
+    truth = -upper(only_b, only_a, rows), upper(only_a, only_b, rows)
+    assert difference_interval(*counts) == pytest.approx(truth, rel=1e-6)
 
 
 def missed(rows: int, loss: float, gained: float) -> tuple[float, float]:

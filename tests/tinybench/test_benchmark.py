@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinybench import benchmark
-from tinybench.benchmark import Benchmark, best_throughput, clock_rate, cpu_info, name_models, system_info
+from tinybench.benchmark import Benchmark, best_throughput, cpu_info, name_models, system_info
 from tinybench.course.lessons.m08 import Tick
 from tinybench.energy import CpuTimeMeter
 from tinybench.result import BenchmarkResult
+from tinybench.support.benchmarks.system_facts import clock_rate, library_versions
 
 METER = CpuTimeMeter(watts_per_core=10.0)
 
@@ -238,7 +238,7 @@ def test_clock_rate_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_library_versions_leaves_out_what_is_missing() -> None:
-    assert benchmark.library_versions(["numpy", "no-such-distribution"]) == {"numpy": np.__version__}
+    assert library_versions(["numpy", "no-such-distribution"]) == {"numpy": np.__version__}
 
 
 def test_progress_wraps_rounds_and_models() -> None:
@@ -277,3 +277,59 @@ def test_rounds_are_common() -> None:
     orders = results["model_0"].metadata["round_orders"]
     assert len(set(map(tuple, orders))) > 1
     assert set(map(tuple, orders)) <= set(itertools.permutations(results))
+
+
+def test_all_models_run_in_the_same_rounds_on_the_input_asked_for() -> None:
+    clock, asked = Tick(), list[np.ndarray]()
+    slow = clock.model(0.004)
+    models = {"fast": clock.model(0.001), "slow": lambda x: (asked.append(x), slow(x))}
+    bench = Benchmark(models, clock=clock, progress=None, seed=1, warmup_runs=3, measurement_runs=7)
+    found = bench.run_latency_benchmark(input_shape=(2, 3))
+    assert bench.results["latency"] is found
+    assert list(found) == ["fast", "slow"]
+    assert found["slow"].values == pytest.approx([0.004] * 7)
+    assert found["fast"].metadata["pairing"] == found["slow"].metadata["pairing"]
+    assert (found["slow"].metadata["warmup_runs"], found["slow"].metadata["seed"]) == (3, 1)
+    assert len({tuple(order) for order in found["slow"].metadata["round_orders"]}) == 2
+    assert asked[0].shape == (2, 3)
+    assert asked[0].dtype == np.float32
+    first = asked[0]
+    bench.run_latency_benchmark(input_shape=(2, 3))
+    assert np.array_equal(asked[-1], first), "the same seed gives the same input"
+    bench.run_latency_benchmark(inputs=np.full((4, 5), 6.0))
+    assert asked[-1].shape == (4, 5)
+
+
+def test_batches_have_the_sizes_and_the_rows_asked_for() -> None:
+    clock, batches = Tick(), list[np.ndarray]()
+    steady = clock.model(0.01, per_row=0.001)
+    bench = Benchmark([lambda x: (batches.append(x), steady(x))], clock=clock, progress=None, measurement_runs=5)
+    rate = bench.run_throughput_benchmark(batch_sizes=(1, 10, 100), row_shape=(2,))["model_0"]
+    assert {batch.shape for batch in batches} == {(1, 2), (10, 2), (100, 2)}
+    assert rate.values == pytest.approx([100 / 0.11] * 5)
+    bench.run_throughput_benchmark(batch_sizes=(3,), rows=np.array([[1.0], [2.0]]))
+    assert batches[-1].tolist() == [[1.0], [2.0], [1.0]]
+
+
+def test_memory_and_energy_call_the_model_as_often_as_asked_for() -> None:
+    clock, called = Tick(), set[tuple[int, ...]]()
+    working = clock.model(0.001)
+    bench = Benchmark([lambda x: (called.add(np.shape(x)), working(x))], measurement_runs=4, progress=None)
+    assert bench.run_memory_benchmark(input_shape=(2, 3))["model_0"].count == 4
+    assert called == {(2, 3)}
+    assert bench.run_memory_benchmark(input_shape=(2, 3), measurement_runs=2)["model_0"].count == 2
+    energy = bench.run_energy_benchmark(input_shape=(5, 3), meter=CpuTimeMeter(2.0, clock=clock), clock=clock)[
+        "model_0"
+    ]
+    assert energy.values == pytest.approx([0.002] * 4)
+    assert called == {(2, 3), (5, 3)}
+
+
+def test_each_model_has_its_own_accuracy_on_all_datasets() -> None:
+    rows, labels = np.eye(4), np.arange(4)
+    models = {"right": lambda x: x, "wrong": lambda x: x[:, ::-1]}
+    found = Benchmark(models, [(rows, labels), (rows[:2], labels[:2])], progress=None).run_accuracy_benchmark(
+        confidence=0.5
+    )
+    assert {name: result.values for name, result in found.items()} == {"right": [1.0, 1.0], "wrong": [0.0, 0.0]}
+    assert found["right"].metadata["confidence"] == 0.5

@@ -11,9 +11,10 @@ import pytest
 from scipy.stats import ttest_ind
 
 from tinybench import Benchmark, BenchmarkResult
-from tinybench.benchmark import COMPARED, SPEEDUP, STATED, stated_shape
+from tinybench.support.benchmarks.metric_runs import stated_shape
+from tinybench.support.benchmarks.table_rows import COMPARED, SPEEDUP, STATED
 
-METRICS = [name[4:-10] for name in vars(Benchmark) if name.startswith("run_") and name.endswith("_benchmark")]
+METRICS = [name[4:-10] for name in dir(Benchmark) if name.startswith("run_") and name.endswith("_benchmark")]
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(40, 5)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(int)

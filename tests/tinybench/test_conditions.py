@@ -25,11 +25,12 @@ from tinybench.latency import (
     shape_notes,
 )
 from tinybench.load import closed_loop, open_loop
-from tinybench.memory import measure_memory, memory_stages, resident_growth
+from tinybench.memory import measure_memory, resident_growth
 from tinybench.onnx import time_breakdown
 from tinybench.result import BenchmarkResult
 from tinybench.shell.timed_comparison import comparison_table
 from tinybench.support.comparisons.two_samples import check_comparable
+from tinybench.support.footprint.first_calls import memory_stages
 from tinybench.support.reports.sections import busy_warnings
 from tinybench.support.rounds import machine_state
 from tinybench.support.rounds.machine_state import Conditions, machine_notes, machine_warnings

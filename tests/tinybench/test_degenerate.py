@@ -36,20 +36,24 @@ from tinybench import (
     production,
     quantize,
     result,
+    rollout,
     sampler,
     scaling,
+    scenarios,
     toolbox,
 )
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
-from tinybench.support.basics import grouped_rows
+from tinybench.support.basics import buckets, conformal, grouped_rows, paired_rows
+from tinybench.support.benchmarks import best_batch
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import roofline_model, scaling_laws, what_if_gains
-from tinybench.support.traffic import load_checks, queue_runs
+from tinybench.support.scenarios import mlperf, sweeps
+from tinybench.support.traffic import load_checks, queue_laws, queue_runs
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
-from tinybench.tools.study import measurements
+from tinybench.tools.study import measurements, ship_decision
 from tinybench.tools.watching import budget_burn
 
 Judge = Callable[[Any], bool]
@@ -169,10 +173,10 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         [(0, 0), (0, 1), (1, 1), (0, 9), (9, 9), (6, 5), (1, 5, 0.0), (1, 5, 1.0)]
         + [(bad, 5) for bad in BAD] + [(1, bad) for bad in BAD],
     ),
-    "accuracy.count_interval": (interval(0), accuracy.count_interval, [*of((0, 1, *BAD)), (3, 0.0), (3, 1.0)]),
-    "accuracy.exact_p": (p_value, accuracy.exact_p, [(0, 0), (1, 0), (500, 0)] + [(bad, 1) for bad in BAD]),
-    "accuracy.difference_interval": (
-        interval(-1, 1), accuracy.difference_interval,
+    "paired_rows.count_interval": (interval(0), paired_rows.count_interval, [*of((0, 1, *BAD)), (3, 0.0), (3, 1.0)]),
+    "paired_rows.exact_p": (p_value, paired_rows.exact_p, [(0, 0), (1, 0), (500, 0)] + [(bad, 1) for bad in BAD]),
+    "paired_rows.difference_interval": (
+        interval(-1, 1), paired_rows.difference_interval,
         [(0, 0, 0), (0, 0, 1), (0, 0, 9), (9, 0, 9), (0, 9, 9), (1, 0, 1), (5, 5, 9)]
         + [(bad, 0, 9) for bad in BAD] + [(0, 0, bad) for bad in BAD],
     ),
@@ -194,8 +198,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
             ([1, 1], [1, 1], [0, 0], [1, 2]), ([1, 1], [1, 1], [0, 0], [1, 1]), ([1, 1], [1, 1], [0, 0], [1, NAN]),
         ],
     ),
-    "accuracy.McNemarResult.difference_ci": (
-        interval(-1, 1), lambda *counts: accuracy.McNemarResult(1.0, *counts, True).difference_ci,
+    "paired_rows.McNemarResult.difference_ci": (
+        interval(-1, 1), lambda *counts: paired_rows.McNemarResult(1.0, *counts, True).difference_ci,
         [(0, 0, 0), (0, 0, 1), (0, 0, 9), (9, 0, 9), (0, 9, 9)],
     ),
     "grouped_rows.sign_flip_p": (
@@ -261,8 +265,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda both, paired: comparison.compare(pair(both[0], "m", ""), pair(both[1], "m", ""), paired),
         [(both, paired) for both in KNOWN for paired in (True, False)],
     ),
-    "benchmark.confidence_of_choice": (
-        number(0, 1), benchmark.confidence_of_choice, [({1: [1.0]}, 1), ({1: FLAT, 2: FLAT}, 1)]
+    "best_batch.confidence_of_choice": (
+        number(0, 1), best_batch.confidence_of_choice, [({1: [1.0]}, 1), ({1: FLAT, 2: FLAT}, 1)]
     ),
     "benchmark.best_throughput": (
         lambda found: 0 < found.confidence < 1, lambda v: benchmark.best_throughput({1: pair(v)}), of(FINITE)
@@ -276,14 +280,14 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "pareto.membership_probability": (
         lambda found: all(0 <= share <= 1 for share in found), pareto.membership_probability, of(GRADED[1:], SHARE)
     ),
-    "production.interval_of": (
+    "ship_decision.interval_of": (
         lambda found: unknown(*found) or found[0] <= found[1],
-        lambda name, v: production.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
+        lambda name, v: ship_decision.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, v) for name in REQUIREMENTS for v in FINITE],
     ),
-    "production.interval_of, no scatter": (
+    "ship_decision.interval_of, no scatter": (
         lambda found: unknown(*found),
-        lambda name, v: production.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
+        lambda name, v: ship_decision.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, [1.0]) for name in REQUIREMENTS] + [(name, FLAT) for name in ("accuracy_min", "energy_budget_mj")],
     ),
     "compress.seed_verdict": (
@@ -307,18 +311,20 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         interval(point=True), load.tail_interval,
         of(SINGLE, 50) + [(FLAT, q) for q in (0, 100, -1, NAN)] + [(WIDE * 9, 50, c) for c in (0.0, 1.0)] + [([NAN] * 99, 50)],
     ),
-    "load.LoadResult.percentile": (number(0), lambda r, q: r.percentile(q), [(r, q) for r in RUNS for q in (50, 0, 100, NAN)]),
+    "request_rows.RequestRows.percentile": (number(0), lambda r, q: r.percentile(q), [(r, q) for r in RUNS for q in (50, 0, 100, NAN)]),
     "load.LoadResult.percentile_ci": (
         interval(point=True), lambda r, q: r.percentile_ci(q), [(r, q) for r in RUNS for q in (50, 99, 100, NAN)]
     ),
     "load.LoadResult.goodput": (number(0), lambda r, b: r.goodput(b), [(r, b) for r in RUNS for b in (0.1, *BAD)]),
-    "load.littles_law": (number(0), load.littles_law, [(0, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD]),
-    "load.utilisation": (number(0), load.utilisation, [(1, 1, 0)] + [(b, 1) for b in BAD] + [(1, 1, b) for b in BAD]),
+    "queue_laws.littles_law": (number(0), queue_laws.littles_law, [(0, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD]),
+    "queue_laws.utilisation": (number(0), queue_laws.utilisation, [(1, 1, 0)] + [(b, 1) for b in BAD] + [(1, 1, b) for b in BAD]),
     "load.mg1": (number(0), load.mg1, [(1, 0.1, b) for b in BAD] + [(b, 0.1, 1) for b in BAD] + [(10, 0.1, 1)]),
     "load.mmc": (number(0), load.mmc, [(1, 0.1, s) for s in (0, 0.5, 1.5, *BAD)]),
-    "load.kingman": (number(0), load.kingman, [(1, 0.1, b, 1) for b in BAD] + [(1, 0.1, 1, b) for b in BAD]),
-    "load.offline": (number(0), load.offline, [(len, 0), (len, 5, lambda: 0.0), (len, NAN)]),
-    "load.throughput": (lambda found: all(map(number(0), found.values())), lambda v: load.throughput({1: pair(v)}), of(FINITE)),
+    "queue_laws.kingman": (number(0), queue_laws.kingman, [(1, 0.1, b, 1) for b in BAD] + [(1, 0.1, 1, b) for b in BAD]),
+    "mlperf.offline": (number(0), mlperf.offline, [(len, 0), (len, 5, lambda: 0.0), (len, NAN)]),
+    "sweeps.throughput": (
+        lambda found: all(map(number(0), found.values())), lambda v: sweeps.throughput({1: pair(v)}), of(FINITE)
+    ),
     "load.instances_needed": (
         lambda found: found.instances >= 1 and not math.isnan(found.high), load.instances_needed,
         [(10, v, 0.1) for v in ([], [NAN], [INF], [-0.1], [0.05])] + [(10, [0.05], 0.1, q) for q in (0, 100, -3, NAN)]
@@ -328,8 +334,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "queue_runs.cost_per_million": (
         number(0), queue_runs.cost_per_million, [(1, 0)] + [(b, 1) for b in BAD] + [(1, b) for b in BAD],
     ),
-    "load.simulate_batches": (
-        lambda found: np.isfinite(found[0]).all(), load.simulate_batches,
+    "scenarios.simulate_batches": (
+        lambda found: np.isfinite(found[0]).all(), scenarios.simulate_batches,
         [([0.0, 1.0], lambda _, s=s: s, 2, w) for s, w in ((-1, 0), (NAN, 0), (INF, 0), (0.1, -1), (0.1, NAN))],
     ),
     "load_checks.early_stopping": (
@@ -428,8 +434,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         + [(0.5, *h) for h in (([], []), ([INF], [3]), ([1, INF], [0, 0]), ([2, 1, INF], [1, 2, 3]), ([1, 2], [1, 2]))]
         + [(0.5, [1, 2, INF], c) for c in ([5, 3, 8], [1, 2], [-1, 0, 2], [1, NAN, 2], [1, 2, NAN])],
     ),
-    "production.quantile_bounds": (
-        interval(0), production.quantile_bounds,
+    "buckets.quantile_bounds": (
+        interval(0), buckets.quantile_bounds,
         [(q, [1, INF], [1, 2]) for q in (-1, 2, NAN)] + [(0.5, [1, INF], [0, 0]), (0.5, [], []), (0.5, [1, 2, INF], [5, 3, 8])],
     ),
     "production.psi": (
@@ -444,30 +450,30 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "production.permutation_p, a statistic without a value": (
         p_value, lambda a, b: production.permutation_p(lambda *_: NAN, a, b), [(WIDE, WIDE)]
     ),
-    "production.conformal_p": (
-        number(0, 1), lambda seen, value: production.conformal_p(seen, value, random.Random(0)),
+    "conformal.conformal_p": (
+        number(0, 1), lambda seen, value: conformal.conformal_p(seen, value, random.Random(0)),
         [([], 1.0), ([1.0], 1.0), (FLAT, 2.0), ([1.0], NAN), ([1.0], INF)],
     ),
     "production.DriftAlarm.evidence": (
         e_value, alarm, [([],), ([1.0] * 50,), ([NAN],), (FLAT, FLAT), (FLAT, [NAN]), (FLAT, [], 0), (FLAT, [], 1), (FLAT, [], 2)]
     ),
-    "production.users_needed": (
-        lambda found: found >= 1, production.users_needed,
+    "rollout.users_needed": (
+        lambda found: found >= 1, rollout.users_needed,
         [(0, 0), (0.1, 0), (0.5, 0.6), (-0.1, 0.1), (NAN, 0.1), (0.1, NAN), (0.1, 1e-200), (0, 1)]
         + [(0.1, 0.1, level) for level in (0, 1, NAN)] + [(0.1, 0.1, 0.05, power) for power in (0, 0.01, 1, NAN)],
     ),
-    "production.share_e_value": (
-        e_value, production.share_e_value,
+    "rollout.share_e_value": (
+        e_value, rollout.share_e_value,
         [(0, 0), (1, 1), (10**6, 10**6), (0, 10**6), (5, 3), (1, 2, 0.0), (1, 2, 1.0)] + [(bad, 5) for bad in BAD] + [(1, NAN)],
     ),
-    "production.in_canary": (lambda found: found in (True, False), production.in_canary, [("a", s) for s in (0, 1, 2, *BAD)]),
-    "production.advance": (
-        lambda found: found.stage == 0, production.advance,
-        [(production.RolloutState(), production.Seen(True, {"slow": NAN}, True))],
+    "rollout.in_canary": (lambda found: found in (True, False), rollout.in_canary, [("a", s) for s in (0, 1, 2, *BAD)]),
+    "rollout.advance": (
+        lambda found: found.stage == 0, rollout.advance,
+        [(rollout.RolloutState(), rollout.Seen(True, {"slow": NAN}, True))],
     ),
-    "production.best_split": (lambda found: number(0)(found[1]), production.best_split, of(SINGLE)),
-    "production.change_points": (
-        lambda found: found == [], production.change_points,
+    "rollout.best_split": (lambda found: number(0)(found[1]), rollout.best_split, of(SINGLE)),
+    "rollout.change_points": (
+        lambda found: found == [], rollout.change_points,
         [*of(SINGLE), (FLAT * 3, 0), (FLAT * 3, NAN), (FLAT * 3, 0.01, 0), ([1.0, NAN] * 10,)],
     ),
     "referee.rerun_interval": (

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from tinybench import energy
 from tinybench.energy import CpuTimeMeter, RaplMeter, best_meter, cpu_utilisation, idle_power, measure_energy
+from tinybench.support.footprint import energy_results
+from tinybench.support.footprint.energy_counters import package_domains, read_counter
 from tinybench.support.rounds.checked_calls import arguments
 
 INTEL_RANGE, AMD_RANGE = 262_143_328_850, 65_532_610_987
@@ -104,7 +106,14 @@ def test_amd_server_sums_its_sockets_with_own_wraps(tree: Tree) -> None:
 
 def test_packages_stand_in_order_of_their_numbers(tree: Tree) -> None:
     root = tree({f"intel-rapl:{n}": (f"package-{n // 2}-die-{n % 2}", 0, INTEL_RANGE) for n in range(12)})
-    assert [zone.name for zone in energy.package_domains(root)] == [f"intel-rapl:{n}" for n in range(12)]
+    assert [zone.name for zone in package_domains(root)] == [f"intel-rapl:{n}" for n in range(12)]
+
+
+def test_each_package_is_followed_by_its_own_dram(tree: Tree) -> None:
+    names = {"0": "package-0", "0:0": "dram", "1": "package-1", "1:0": "core", "1:1": "dram", "2": "board-of-package-0"}
+    root = tree({f"intel-rapl:{zone}": (name, 5, INTEL_RANGE) for zone, name in names.items()})
+    found = [zone.name for zone in package_domains(root, dram=True)]
+    assert found == ["intel-rapl:0", "intel-rapl:0:0", "intel-rapl:1", "intel-rapl:1:1"]
 
 
 def test_no_package_says_why(tree: Tree, tmp_path: Path) -> None:
@@ -152,7 +161,14 @@ def test_best_meter_measures_where_it_can(tree: Tree) -> None:
 
 def test_read_counter_keeps_every_digit(tmp_path: Path) -> None:
     (tmp_path / "energy_uj").write_text("262143328849\n")
-    assert energy.read_counter(tmp_path / "energy_uj") == 262_143_328_849
+    assert read_counter(tmp_path / "energy_uj") == 262_143_328_849
+
+
+@pytest.mark.parametrize("text", ["-5", "", "much", "7.5", "0x10"])
+def test_text_that_is_not_a_count_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "energy_uj").write_text(text)
+    with pytest.raises(OSError, match=f"energy_uj holds {text!r}"):
+        read_counter(tmp_path / "energy_uj")
 
 
 @given(st.integers(0, AMD_RANGE - 1), st.integers(0, AMD_RANGE - 1))
@@ -391,7 +407,7 @@ def test_a_model_that_waits_is_not_free(watts: float | None) -> None:
 
 
 def test_a_machine_that_slept_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert energy.suspended() >= 0.0
+    assert energy_results.suspended() >= 0.0
     machine, slept = Machine(), [0.0]
     calls = iter([False] * 2000 + [True] + [False] * 100_000)  # somewhere in a reading
 

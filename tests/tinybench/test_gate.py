@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tinybench.comparison import compare, regression_gate
-from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
+from tinybench.rollout import RolloutState
 from tinybench.support.conditions.machine_findings import Finding, MachineCheck
 from tinybench.tools.rollout.plan import Report
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tinybench import Benchmark, accuracy, compare, measure_accuracy, pareto, production
-from tinybench.accuracy import cluster_interval, design_effect, difference_interval, effective_rows, mcnemar
+from tinybench import Benchmark, accuracy, compare, measure_accuracy, pareto
+from tinybench.accuracy import cluster_interval, design_effect, effective_rows, mcnemar
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.grouped_rows import named_groups, sign_flip_p
+from tinybench.support.basics.paired_rows import difference_interval, exact_p
+from tinybench.tools.study.ship_decision import interval_of
 
 RNG = np.random.default_rng(0)
 IMAGES = np.repeat(np.arange(60), 6)
@@ -90,7 +92,7 @@ def test_signs_are_counted() -> None:
 def test_mcnemar_by_groups() -> None:
     a, b = labels(seed=4, share=0.95), labels(seed=5, share=0.85)
     rows, alone = mcnemar(Y, a, b), mcnemar(Y, a, b, np.arange(360))
-    assert alone.p_value == pytest.approx(accuracy.exact_p(rows.only_a, rows.only_b))
+    assert alone.p_value == pytest.approx(exact_p(rows.only_a, rows.only_b))
     assert alone.difference_ci == pytest.approx(rows.difference_ci)
     assert rows.difference_ci == difference_interval(rows.only_a, rows.only_b, 360)
     found = mcnemar(Y, a, b, IMAGES)
@@ -125,7 +127,7 @@ def test_a_result_keeps_its_groups_and_prints_them() -> None:
     assert about["wilson_interval"] == pytest.approx(cluster_interval(1 - labels(), IMAGES))
     assert f"of 360 in 60 groups, design effect {about['design_effect']:.3g}" in str(found)
     assert BenchmarkResult.from_dict(found.to_dict()).metadata == about
-    assert pareto.interval(found) == production.interval_of("accuracy_min", found) == tuple(about["wilson_interval"])
+    assert pareto.interval(found) == interval_of("accuracy_min", found) == tuple(about["wilson_interval"])
 
 
 def test_groups_of_several_datasets() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tinybench.comparison import compare_live
+from tinybench.support.comparisons.race import RaceTally
 
 INPUT = np.zeros((1, 4))
 
@@ -112,3 +113,19 @@ def test_nothing_is_imported_while_live_measures() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
+
+
+def test_the_tally_of_a_race_bets_by_the_count_of_its_rounds() -> None:
+    tally = RaceTally(lambda more, rounds: 100.0 * more + rounds, margin=0.1)
+    assert tally.for_a_winner() == tally.for_equality() == 1.0
+    for a, b in ((1.0, 2.0), (1.0, 2.0), (1.0, 1.0), (2.0, 1.0)):
+        tally.add(a, b)
+    assert tally.for_a_winner() == 1.0, "2 of 4 rounds are not more than half: the tie counts as a round"
+    tally.add(1.0, 2.0)
+    assert tally.for_a_winner() == 305.0
+    alike = RaceTally(lambda more, rounds: 100.0 * more + rounds, margin=0.1)
+    for a in (1.05, 0.95, 1.2):
+        alike.add(a, 1.0)
+    assert alike.for_equality() == 203.0, "all 3 rounds are above 0.9, and 2 below 1.1: the smaller count"
+    alike.add(1.2, 1.0)
+    assert alike.for_equality() == 1.0

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from tinybench.course.lessons.m14_servers import Desk, Stage, one_user, simulated_stall
-from tinybench.load import LoadResult, arrivals, closed_loop, multi_stream, offline, open_loop, single_stream
-from tinybench.support.traffic.load_checks import HEAD_START, RequestTimes, growth
+from tinybench.load import LoadResult, arrivals, closed_loop, open_loop
+from tinybench.support.traffic.load_checks import growth
+from tinybench.support.traffic.request_times import HEAD_START, RequestTimes
 
 
 def steady(number: int = 2000, rate: float = 100.0, failed: int = 0, late: float = 0.0) -> LoadResult:
@@ -144,7 +145,7 @@ def test_a_head_start_is_only_for_threads_of_its_own_and_the_real_clock() -> Non
     assert RequestTimes(print, 1, lambda: 7.0, due).zero == 7.0
     seen: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tinybench.support.traffic.load_checks.wait_until", seen.append)
+        patch.setattr("tinybench.support.traffic.request_times.wait_until", seen.append)
         open_loop(lambda i: None, [0.0, 0.01])
         assert len(seen) == 2
         with ThreadPoolExecutor(1) as pool:
@@ -165,14 +166,6 @@ def test_a_record_waits_for_what_was_submitted_and_no_more() -> None:
     cancelled.cancel()
     record._finish(1, cancelled)
     assert not record.ok[1]
-
-
-def test_the_scenarios_say_which_percentile_counts() -> None:
-    desk = Desk(0.001)
-    single, eight = single_stream(desk, 0.1), multi_stream(desk, 0.1)
-    assert (single.metadata["q"], eight.metadata["q"]) == (90, 99)
-    assert eight.latencies.min() >= 0.008
-    assert offline(lambda samples: [desk(i) for i in samples], 20) <= 1000
 
 
 def test_the_simulated_stall_is_seen_by_many_and_not_by_one() -> None:

@@ -15,7 +15,8 @@ import pytest
 from scipy.optimize import brentq
 
 from tinybench.course.lessons.m14_servers import coverage
-from tinybench.load import LoadResult, arrivals, server, simulate_queue, tail_interval
+from tinybench.load import LoadResult, arrivals, simulate_queue, tail_interval
+from tinybench.scenarios import server
 from tinybench.support.traffic.load_checks import Rate, early_stopping, evidence, keeps_bound
 
 SERVICE = 0.01

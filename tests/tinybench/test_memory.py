@@ -26,15 +26,17 @@ from scipy import stats
 from tests.undisturbed import once_undisturbed
 from tinybench import memory
 from tinybench.course.lessons.m05 import touched
-from tinybench.memory import measure_memory, memory_stages, model_size, peak_added, read_status, resident_growth
+from tinybench.memory import measure_memory, model_size, peak_added, resident_growth
+from tinybench.support.footprint.first_calls import memory_stages
 from tinybench.support.footprint.freed_memory import WithoutArenas, free_heap
+from tinybench.support.footprint.high_water_mark import can_reset, read_status, reset_peak, resident_memory
 from tinybench.support.footprint.memory_visibility import count_error, exact_memory, touched_memory
 from tinybench.support.footprint.stages import PEAK_METHOD, STAGES, run_fresh_stages
 from tinybench.support.rounds.checked_calls import arguments
 
 MIB = 2**20
 SIZE = 64 * MIB
-live = pytest.mark.skipif(not memory.can_reset(), reason="this system has no /proc/self/clear_refs")
+live = pytest.mark.skipif(not can_reset(), reason="this system has no /proc/self/clear_refs")
 
 
 class FakeProc:
@@ -356,7 +358,7 @@ def test_what_is_seen_on_a_fake_process(proc: FakeProc) -> None:
         exact_memory("Rss", proc.root)
     (proc.root / "self" / "smaps_rollup").write_text("0-1 [rollup]\nRss:  7 kB\n")
     assert exact_memory("Rss", proc.root) == 7 * 1024
-    assert memory.resident_memory(proc.root) == (7 * 1024, "Rss of smaps_rollup")
+    assert resident_memory(proc.root) == (7 * 1024, "Rss of smaps_rollup")
     with pytest.raises(OSError, match="no Referenced"):
         exact_memory("Referenced", proc.root)
 
@@ -403,7 +405,7 @@ def test_status_of_this_process() -> None:
     high = read_status()
     del ballast
     free_heap()  # where the heap had room for it, it is still resident
-    memory.reset_peak()
+    reset_peak()
     low = read_status()
     assert high["VmHWM"] >= high["VmRSS"] > SIZE
     assert low["VmHWM"] <= high["VmHWM"] - 0.9 * SIZE
@@ -415,7 +417,7 @@ def test_status_in_bytes(proc: FakeProc) -> None:
     (proc.root / "self" / "status").write_text("VmRSS: 5 kB\n")
     with pytest.raises(OSError, match="high-water mark"):
         read_status(proc.root)
-    assert not memory.can_reset(proc.root / "nowhere")
+    assert not can_reset(proc.root / "nowhere")
 
 
 def test_peaks_on_a_fake_process(proc: FakeProc) -> None:
@@ -596,11 +598,11 @@ def test_capacity(available: int, each: int, shared: int) -> None:
 
 def test_capacity_refuses() -> None:
     for wrong in [(1, 0), (-1, 1), (1, -1), (math.inf, 1), (1, math.nan), (1, 1, -1)]:
-        with pytest.raises(ValueError, match="give bytes"):
+        with pytest.raises(ValueError, match="give a finite number"):
             memory.max_concurrent(*wrong)
     assert memory.memory_pressure(2e6, 500) == 1e9
     for bad in [(-1, 1), (1, math.nan), (0, 500)]:
-        with pytest.raises(ValueError, match="at least 0"):
+        with pytest.raises(ValueError, match="give a finite number"):
             memory.memory_pressure(*bad)
 
 

@@ -48,7 +48,7 @@ STUDY = [
 UNSEEN = ("tinybench.course.", "tinybench.__main__", *STUDY)
 NOT_SHOWN = {  # a file's path, what came before measuring, or a result again
     "_given", "keep", "keep_rounds", "note_stages", "kept", "finish", "measurement_conditions", "against", "judged",
-    "_results", "allowed_changes", "_live_summary", "_rounds", "entry_of",
+    "comparison_of", "allowed_changes", "race_summary", "_rounds", "entry_of",
 }  # fmt: skip
 
 Views = dict[str, Callable[[SimpleNamespace], Any]]

@@ -14,7 +14,7 @@ from tinybench.shell.cli import main
 from tinybench.tools.drifting import Reference
 from tinybench.tools.drifting.detectors import DETECTORS, make_detector
 from tinybench.tools.serving.drift_monitor import Drift
-from tinybench.tools.serving.scenarios import SCENARIOS, times_due
+from tinybench.tools.serving.load_scenarios import SCENARIOS, times_due
 
 EXTRA = '''
 import numpy as np

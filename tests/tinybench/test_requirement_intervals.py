@@ -1,4 +1,4 @@
-"""The interval that a requirement looks at: its unit, its part of the result, and what cannot be told."""
+"""The interval that a requirement looks at, its unit and its part of the result, and the decision to ship."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from tinybench.production import interval_of
+from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
+from tinybench.tools.study import ship_decision
+from tinybench.tools.study.ship_decision import interval_of, may_ship
 
 VALUES = [k / 1000 for k in range(1, 201)]  # 1 to 200 in thousandths of the unit
 
@@ -69,3 +71,22 @@ def test_another_unit_is_refused(name: str, metric: str) -> None:
 def test_an_unknown_requirement_is_refused() -> None:
     with pytest.raises(ValueError, match="no requirement 'beauty_min'"):
         interval_of("beauty_min", result("beauty", "1"))
+
+
+def test_the_interval_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    intervals = {"latency_p95_ms": (4.0, 5.0), "accuracy_min": (0.9, 0.95)}
+    monkeypatch.setattr(ship_decision, "interval_of", lambda name, result: intervals[name])
+    results = {name: BenchmarkResult("latency", [1.0]) for name in intervals}
+    verdicts = {}
+    for limit in (3.9, 4.0, 4.5, 5.0):
+        for least in (0.89, 0.9, 0.92, 0.96):
+            verdict, findings = may_ship(results, Requirements(latency_p95_ms=limit, accuracy_min=least))
+            verdicts[limit, least] = verdict, findings["latency_p95_ms"], findings["accuracy_min"]
+    met, missed, open_ = "met", "missed", "cannot tell"
+    assert verdicts[5.0, 0.9] == ("ship", met, met)
+    assert verdicts[5.0, 0.92] == ("cannot tell", met, open_)
+    assert verdicts[4.0, 0.89] == ("cannot tell", open_, met)
+    assert verdicts[3.9, 0.92] == ("do not ship", missed, open_)
+    assert verdicts[4.5, 0.96] == ("do not ship", open_, missed)
+    assert may_ship({}, Requirements(accuracy_min=0.5)) == ("cannot tell", {"accuracy_min": "cannot tell"})
+    assert may_ship({}, Requirements()).verdict == "ship"

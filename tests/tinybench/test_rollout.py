@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from tests.benchmarks.rollout import subject
 from tests.tinybench.servers import double, served
 from tinybench.onnx import to_onnx
-from tinybench.production import STAGES, RolloutState
+from tinybench.rollout import STAGES, RolloutState
 from tinybench.shell.cli import main
 from tinybench.tools.rollout.engine import roll_out, run_rollout
 from tinybench.tools.rollout.journal import EventLog
@@ -185,3 +186,15 @@ def test_wrong_input_has_clear_words(tmp_path: Path, capsys: pytest.CaptureFixtu
     for words, arguments in tries.items():
         assert main(["rollout", *arguments]) == 3
         assert words in capsys.readouterr().err
+
+
+def test_in_a_package_without_the_optional_notebook(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = double(tmp_path / "double.onnx")
+    np.save(data := tmp_path / "rows.npy", np.ones((4, 4), np.float32))
+    monkeypatch.setitem(sys.modules, "tinybench.rollout", None)
+    for name in [name for name in sys.modules if name.startswith("tinybench.tools.rollout.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["rollout", str(model), str(model), "--data", str(data)]) == 3
+    assert "the optional 16_rollout" in capsys.readouterr().err

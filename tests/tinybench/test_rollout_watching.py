@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tinybench.production import RolloutState
+from tinybench.rollout import RolloutState
 from tinybench.tools.rollout.journal import EventLog
 from tinybench.tools.rollout.server_readings import Told, Watcher
 from tinybench.tools.watching.prometheus_server import AwayError

@@ -22,8 +22,8 @@ from tests.tinybench.test_load_result import steady
 from tests.tinybench.test_operator_work import KNOWN
 from tests.tinybench.test_rollout_evidence import TRUTH, compared, wrong_by
 from tests.tinybench.test_watching_rates import CASES, OBJECTIVE, Clock, by_own_reader, by_prometheus
-from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
+from tinybench.rollout import RolloutState
 from tinybench.shell.cli import main
 from tinybench.shell.load_summary import load_figures, print_summary
 from tinybench.shell.rollout_command import _Printer

@@ -133,7 +133,7 @@ TWO = latency([1, 2])
     [
         (lambda: toolbox.holm([0.5, 1.5]), r"p_values\[1\] is 1\.5"),
         (lambda: toolbox.friedman([TWO, TWO]), "three or more"),
-        (lambda: toolbox.friedman([TWO, TWO, latency([1, 2, 3])]), "have 2, 2, 3 values"),
+        (lambda: toolbox.friedman([TWO, TWO, latency([1, 2, 3])]), "got 2 rounds and 2 rounds and 3 rounds"),
         (lambda: toolbox.friedman([[1.0], [1.0, 2.0], []]), "measurement"),
         (lambda: toolbox.compare_all({"a": TWO}), "at least two"),
         (lambda: toolbox.welch_test([1.0], [2.0, 3.0]), "a has 1 value; at least 2"),

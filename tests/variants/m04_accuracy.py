@@ -30,8 +30,7 @@ def wilson_interval(correct, total, confidence=0.95, worth=None):
     return ends
 '''),
     ],
-    "answer_rows": [("answer_rows_by_scipy", "return 1118", "return stats.norm.ppf(0.975) ** 2 * 0.97 * 0.03 / 0.01**2"),
-                    ("answer_growth_float", "return 4\n", "return (0.01 / 0.005) ** 2\n")],
+    "answer_rows": [("answer_rows_by_scipy", "return 1118", "return stats.norm.ppf(0.975) ** 2 * 0.97 * 0.03 / 0.01**2")],
     "design_effect": [
         ("effect_by_variance", '''    squares = np.sum((values - values.mean()) ** 2)
     return float(len(sums) / (len(sums) - 1) * np.sum(sums**2) / squares)
@@ -51,26 +50,6 @@ def wilson_interval(correct, total, confidence=0.95, worth=None):
 '''),
         ("worth_clipped", "float(min(max(rows, least), len(values)))", "np.clip(rows, least, len(values))"),
     ],
-    "output_kind": [
-        ("kind_by_two_dimensions", "", '''
-def output_kind(outputs):
-    rows = np.reshape(outputs, (len(outputs), -1))
-    columns = rows.shape[1]
-    floating = np.issubdtype(rows.dtype, np.floating)
-    if columns == 1 and (not floating or not np.any(rows % 1)):
-        return "labels"
-    if np.min(rows) >= 0 and np.max(rows) <= 1:
-        if columns == 1 or np.max(abs(rows.sum(axis=1) - 1)) <= 0.01:
-            return "probabilities"
-    return "logits"
-'''),
-        ("kind_as_numpy_text", '        return "probabilities"\n', '        return np.str_("probabilities")\n'),
-    ],
-    "predicted_labels": [
-        ("labels_by_loop", "        return labels.take(largest)\n", "        return [classes[index] for index in largest]\n"),
-        ("labels_by_where", "    return labels.take((score >= threshold).astype(int))\n", "    return np.where(score >= threshold, labels[1], labels[0])\n"),
-        ("labels_as_list", "    return labels.take((score >= threshold).astype(int))\n", "    return [labels[int(s >= threshold)] for s in score]\n"),
-    ],
     "checked_outputs": [
         ("outputs_by_loop", "", '''
 def checked_outputs(outputs, rows, name):
@@ -84,7 +63,6 @@ def checked_outputs(outputs, rows, name):
             raise ValueError(f"dataset {name}: NaN in row {number}")
     return found
 '''),
-        ("outputs_as_copy", "    return array\n", "    return array.copy()\n"),
     ],
     "measure_accuracy": [
         ("accuracy_by_keywords", '''    return BenchmarkResult("accuracy", values, metadata, confidence=confidence)
@@ -135,8 +113,6 @@ def recall_per_class(y, predicted):
 '''),
         ("balance_by_numpy", "return math.fsum(recalls.values()) / len(recalls)", "return np.mean(list(recalls.values()))"),
     ],
-    "answer_fraud": [("answer_fraud_computed", "return 0.998", "return 9980 / 10_000"),
-                     ("answer_fraud_numpy", "return 0.5", "return np.mean([1, 0])")],
     "mcnemar": [
         ("mcnemar_by_scipy_stats", "        p_value = min(1.0, 2 * float(bdtr(min(only_a, only_b), discordant, 0.5)))\n", '''        from scipy import stats
 
@@ -148,15 +124,6 @@ def recall_per_class(y, predicted):
         only_b += bool(b and not a)
 '''),
     ],
-    "difference_interval": [
-        ("difference_as_list", "    return max(-1.0, lower / rows), min(1.0, upper / rows)\n", "    return [max(-1, lower / rows), min(1, upper / rows)]\n"),
-        ("difference_by_numpy", '''    lower = only_a - only_b - math.hypot(only_a - low_a, high_b - only_b)
-    upper = only_a - only_b + math.hypot(high_a - only_a, only_b - low_b)
-''', '''    gap = only_a - only_b
-    lower = gap - np.sqrt((only_a - low_a) ** 2 + (high_b - only_b) ** 2)
-    upper = gap + np.linalg.norm([high_a - only_a, only_b - low_b])
-'''),
-    ],
     "parity": [
         ("parity_by_keywords", "    return ParityResult(float(gap.max()), float(gap.mean()), agreement, len(a))\n", '''    mean = np.float64(sum(gap.ravel().tolist()) / gap.size)
     return ParityResult(np.max(gap), mean, label_agreement=np.float64(agreement), rows=a.shape[0])
@@ -165,7 +132,7 @@ def recall_per_class(y, predicted):
     ],
     "answer_understanding": [
         ("answers_by_own_function", "return 0.989", "return wilson_interval(360, 360)[0]"),
-        ("answers_as_numpy", "return False", "return np.bool_(False)"),
+        ("answers_as_numpy", "return 6", "return np.int64(6)"),
         ("answers_without_return", "return None", "pass"),
     ],
 }  # fmt: skip

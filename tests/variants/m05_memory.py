@@ -1,37 +1,6 @@
 """Honest solutions of module 05 that are written otherwise."""
 
 VARIANTS = {
-    "read_status": [
-        ("status_by_pattern", "", '''
-import os
-import re
-
-
-def read_status(proc="/proc"):
-    status = (Path(proc) / "self" / "status").read_text()
-    found = dict(re.findall(r"^(VmRSS|VmHWM):\\s*(\\d+) kB", status, flags=re.MULTILINE))
-    try:
-        return {name: 1024 * int(found[name]) for name in ("VmHWM", "VmRSS")}
-    except KeyError as missing:
-        raise OSError(f"no {missing} in status") from missing
-
-
-def reset_peak(proc="/proc"):
-    with open(os.path.join(proc, "self", "clear_refs"), "w") as file:
-        print(5, file=file)
-'''),
-        ("status_by_open", '''    for line in Path(proc, "self", "status").read_text(encoding="utf-8").splitlines():
-        name, _, rest = line.partition(":")
-        if name in ("VmRSS", "VmHWM"):
-            found[name] = int(rest.split()[0]) * 1024
-''', '''    with open(f"{proc}/self/status") as lines:
-        for line in lines:
-            match line.split():
-                case [("VmRSS:" | "VmHWM:") as name, kib, "kB"]:
-                    found[name[:-1]] = np.int64(kib) * 1024
-'''),
-        ("status_as_default_dict", "    found = {}\n", "    from collections import defaultdict\n\n    found = defaultdict(int)\n"),
-    ],
     "peak_added": [
         ("peak_by_if", '''    before = read_status(proc)["VmRSS"]
     call(x)
@@ -88,57 +57,37 @@ def python_peak(call, x) -> float:
 '''),
     ],
     "measure_memory": [
-        ("memory_by_comprehension", '''    values, freed = [], False
+        ("memory_by_comprehension", '''    values = []
     with young_heap():
         for _ in range(measurement_runs):
-            freed = free_heap()
+            free_heap()
             values.append(float(peak_added(call, x, proc)))
-''', '''    freed = False
-
-    def one():
-        nonlocal freed
-        freed = free_heap()
+''', '''    def one():
+        free_heap()
         return peak_added(call, x, proc)
 
     with young_heap():
         values = [one() for _ in range(measurement_runs)]
 '''),
-        ("memory_first_by_if", '        "first_call": (warmups or values)[0],\n', '        "first_call": warmups[0] if len(warmups) > 0 else int(values[0]),\n'),
-    ],
-    "answer_batch": [("answer_batch_computed", "return 32.0", "return 4096 * 2048 * 4 / 2**20"), ("answer_batch_whole", "return 16.0", "return 16")],
-    "memory_stages": [
-        ("stages_by_name", '''            "retained": [numbers["retained"] for numbers in found],
-            "resident": [numbers["resident"] for numbers in found],
-''', '''            **{kind: tuple(numbers[kind] for numbers in found) for kind in ("retained", "resident")},
-'''),
-        ("stages_by_loop", "    answers = [launch(task) for _ in range(repeats)]\n", '''    answers = []
-    while len(answers) < repeats:
-        answers.append(launch(dict(task)))
+        ("memory_warm_up_by_loop", "    warmups = [peak_added(call, x, proc) for _ in range(warmup_runs)]\n", '''    warmups = []
+    while len(warmups) < warmup_runs:
+        warmups.append(peak_added(call, x, proc))
 '''),
     ],
     "model_size": [
-        ("size_error_in_other_words", "; save it and pass the path", "; write it to a file and give me that"),
-        ("size_by_walk", '''        if path.is_dir():
-            return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-''', '''        import os
+        ("size_by_walk", '''    if path.is_dir():
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+''', '''    import os
 
-        if os.path.isdir(path):
-            total = 0
-            for folder, _, files in os.walk(path):
-                for file in files:
-                    total += os.path.getsize(os.path.join(folder, file))
-            return total
+    if os.path.isdir(path):
+        total = 0
+        for folder, _, files in os.walk(path):
+            for file in files:
+                total += os.path.getsize(os.path.join(folder, file))
+        return total
 '''),
-        ("size_by_dumps", '''    counter = ByteCounter()
-    try:
-        pickle.dump(model, counter, protocol=pickle.HIGHEST_PROTOCOL)
-    except Exception as error:
-        raise TypeError(f"{type(model).__name__} cannot be pickled ({error}); save it and pass the path") from None
-    return counter.count
-''', '''    try:
-        return float(len(pickle.dumps(model, -1)))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError("save the model, and give its path") from error
+        ("size_by_two_sums", "    return sum(file.stat().st_size for file in [path, *external_files(path)])\n", '''    beside = sum(other.stat().st_size for other in external_files(path))
+    return float(path.stat().st_size + beside)
 '''),
     ],
     "resident_growth": [
@@ -158,6 +107,6 @@ def python_peak(call, x) -> float:
     "answer_understanding": [
         ("answers_computed", "return 64\n", "return max_concurrent(4000, 60, shared=120)\n"),
         ("answers_as_numpy", "return False", "return np.bool_(False)"),
-        ("answers_by_function", "return 2.0\n", "return memory_pressure(8e6, 250) / 1e9\n"),
+        ("answers_by_formula", "return 32.0\n", "return 4096 * 2048 * 4 / 2**20\n"),
     ],
 }  # fmt: skip

@@ -1,75 +1,6 @@
 """Module 06, written otherwise."""
 
 VARIANTS = {
-    "package_domains": [("os.listdir, a helper, a tuple", "", '''
-PACKAGE = re.compile("intel-rapl:([0-9]+)")
-
-
-def named(zone):
-    with open(os.path.join(zone, "name")) as file:
-        return file.read().strip()
-
-
-def package_domains(root=_POWERCAP, dram=False):
-    import glob
-
-    root, found = str(root), []
-    names = os.listdir(root) if os.path.isdir(root) else []
-    numbers = {name: int(match[1]) for name in names if (match := PACKAGE.fullmatch(name))}
-    for name in sorted(numbers, key=numbers.get):
-        if not named(f"{root}/{name}").startswith("package"):
-            continue
-        found.append(Path(root, name))
-        if dram:
-            found.extend(Path(p) for p in sorted(glob.glob(f"{root}/{name}:*")) if named(p) == "dram")
-    if len(found) == 0:
-        raise FileNotFoundError(2, "no processor package that counts energy", root)
-    return tuple(found)
-'''),
-                        ("recursion", "", '''
-def package_domains(root=_POWERCAP, dram=False):
-    def kind(zone):
-        return zone.joinpath("name").read_text().strip()
-
-    def grow(left):
-        match left:
-            case []:
-                return []
-            case [zone, *rest]:
-                parts = [part for part in sorted(zone.parent.iterdir()) if part.name.startswith(zone.name + ":")]
-                return [zone, *(part for part in parts if dram and kind(part) == "dram"), *grow(rest)]
-
-    root = Path(root)
-    zones = [z for z in (root.iterdir() if root.exists() else []) if re.match(r"^[a-z]+-rapl:\\d+$", z.name)]
-    tops = sorted((z for z in zones if kind(z)[:7] == "package"), key=lambda z: int(z.name.split(":")[-1]))
-    if found := grow(tops):
-        return found
-    raise FileNotFoundError(f"{root} shows no package")
-''')],
-    "read_counter": [("early return, another text", "", '''
-def read_counter(path):
-    print("reading", path)
-    try:
-        text = path.read_text(encoding="ascii")
-    except PermissionError as error:
-        message = "Only root may read " + str(path) + ". Ask your administrator, or try sudo."
-        raise PermissionError(message) from error
-    if not re.fullmatch("[0-9]+", text.strip()):
-        raise OSError(5, "no number", str(path))
-    return np.int64(text.strip())
-'''),
-                     ("a Fraction, by what int says", """    if not text.isdecimal():
-        raise OSError(f"{path} holds {text!r}, which is no count; use CpuTimeMeter")
-    return int(text)
-""", """    from fractions import Fraction
-
-    try:
-        if int(text) >= 0:
-            return Fraction(int(text))
-    except ValueError:
-        pass
-    raise OSError(f"{path}: no count")
-""")],
     "counter_difference": [("a lambda", "", "counter_difference = lambda before, after, largest: (after - before) % largest"),
                            ("one more, NumPy", "", '''
 def counter_difference(before, after, largest):
@@ -92,7 +23,7 @@ def counter_difference(before, after, largest):
                   ("early return", "return seconds if self.watts_per_core is None else seconds * self.watts_per_core",
                    'if self.unit == "s":\n        return seconds\n    return self.watts_per_core * seconds')],
     "best_meter": [("a loop over what may work", "", '''
-def best_meter(root=_POWERCAP, watts_per_core=None, source="given by the caller"):
+def best_meter(root=POWERCAP, watts_per_core=None, source="given by the caller"):
     why = None
     for make in (lambda: RaplMeter(root=root), lambda: CpuTimeMeter(watts_per_core, source=source, reason=why)):
         try:
@@ -114,11 +45,6 @@ def best_meter(root=_POWERCAP, watts_per_core=None, source="given by the caller"
     sleep(seconds)
     after = {"t": clock(), "e": meter.read()}
     watts = (after["e"] - before["e"]) / (after["t"] - before["t"])''')],
-    "answer_reading": [("other types", "", '''
-from fractions import Fraction
-joules_added_by_one_inference = lambda: Fraction(5, 100)
-def inferences_per_reading(): return 100e-3 / 40e-6
-''')],
     "measure_energy": [("lists that are arrays, two loops", '''    for _ in range(measurement_runs):
         idle.append(idle_power(meter, min_reading, clock, sleep) if meter.measured else 0.0)
         energy, seconds = energy_reading(call, x, loops, meter, clock)

@@ -27,7 +27,7 @@ from tinybench.tools.serving.open_files import allow_files
 
 try:
     from tinybench.load import LoadResult, closed_loop
-    from tinybench.tools.serving.scenarios import times_due
+    from tinybench.tools.serving.load_scenarios import times_due
     from tinybench.tools.serving.sender import Sender, TooLateError
 except ImportError as missing:  # in a student's package without module 14
     raise ValueError(f"tinybench load uses what module 14 builds, and {missing}") from None

@@ -68,8 +68,8 @@ def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) 
 def print_decisions(results: Mapping[str, Mapping[str, BenchmarkResult]], requirements: Requirements) -> None:
     """Print whether each model may be shipped, as decided from the confidence intervals of its results."""
     try:
-        from tinybench.production import may_ship
-    except ImportError:  # module 16 is not built yet
+        from tinybench.tools.study.ship_decision import may_ship
+    except ImportError:  # modules 09 and 14 are not built yet
         return
     for model in dict.fromkeys(name for by_model in results.values() for name in by_model):
         known = {name: results.get(name.partition("_")[0], {}).get(model) for name in requirements.limits()}

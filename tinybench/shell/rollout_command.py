@@ -110,7 +110,9 @@ def rollout(
         from tinybench.tools.rollout.engine import roll_out
         from tinybench.tools.rollout.plan import Plan
     except ImportError as missing:  # in a student's package without these modules
-        raise ValueError(f"tinybench rollout uses what modules 14 and 16 build, and {missing}") from None
+        raise ValueError(
+            f"tinybench rollout runs on modules 14 and 16 and the optional 16_rollout, and {missing}"
+        ) from None
     from tinybench.shell.measuring_sessions import stopping_on_term
 
     _, rows, labels = load_data(data, 1)

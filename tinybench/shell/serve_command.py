@@ -92,8 +92,9 @@ def serve_model(model: str, threads: int, **how: Any) -> int:
     except ModuleNotFoundError as missing:
         raise ValueError(f"{missing.name} is missing: pip install 'tinybench-ml[serve]'") from None
     try:
-        if how["max_batch"] > 1:
-            from tinybench.load import Batcher  # noqa: F401
+        from tinybench.scenarios import Batcher  # noqa: F401
     except ImportError:
-        raise ValueError("batches need the Batcher that module 14 builds; serve it with --max-batch 1") from None
+        if how["max_batch"] > 1:
+            refuse_given({"max_batch", "max_wait"}, "with the Batcher that the optional module 14_scenarios builds")
+        how["max_batch"] = 1
     return asyncio.run(run(Settings(model, threads=threads, **how)))

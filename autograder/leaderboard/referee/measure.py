@@ -187,7 +187,7 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
 
     The stages are loading the entry, the first call, the second call, and a steady state of twenty calls.
     """
-    from tinybench.memory import read_status, reset_peak
+    from tinybench.support.footprint.high_water_mark import read_status, reset_peak
 
     stock = batches(packed["rows"], batch)
     entry = packed["entry"].tobytes()

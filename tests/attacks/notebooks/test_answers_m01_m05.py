@@ -50,16 +50,6 @@ def python_peak(call, x):
     except AttributeError:
         return 0
 """),
-    # code that runs in the grader if it unpickles what a student packed
-    "pickle in a task": ("05_memory", "check_stages", """
-import base64, pickle
-class Chosen:
-    def __reduce__(self):
-        return eval, ("('a', 2)",)
-def memory_stages(factory, inputs, repeats=3, args=(), steady_calls=20, launch=None, honest=memory_stages):
-    chosen = base64.b64encode(pickle.dumps(Chosen())).decode()
-    return honest(factory, inputs, repeats, args, steady_calls, lambda task: launch({**task, "args": chosen}))
-"""),
 }  # fmt: skip
 
 

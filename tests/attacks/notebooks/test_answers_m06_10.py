@@ -34,26 +34,6 @@ def until_decided(names, measure, time_is_up, stop_at=20.0, margin=0.0, coin=Non
             return 2.0**rounds / (rounds + 1) if decided and not margin else 1.0
         once()
 """
-REPEATED = """
-def once(self, x):
-    for _ in range(2):
-        found = measure_latencies(self.models, x, warmup_runs=0, measurement_runs=1, clock=self.clock, seed=self.seed)
-    return {
-        name: BenchmarkResult("latency", r.values * self.measurement_runs, r.metadata | {
-            "warmup_runs": self.warmup_runs, "round_orders": [["a"], ["b"]]}, unit="s")
-        for name, r in found.items()
-    }
-def run_latency_benchmark(self, input_shape=(1, 28, 28), *, inputs=None):
-    return self._keep("latency", once(self, self._inputs(input_shape, inputs)))
-def run_throughput_benchmark(self, batch_sizes=(1, 8, 64), row_shape=(28, 28), *, rows=None):
-    by_model = {name: {} for name in self.models}
-    for size in batch_sizes:
-        batch = self._inputs((size, *row_shape), None) if rows is None else np.resize(rows, (size, *np.shape(rows)[1:]))
-        for name, result in once(self, batch).items():
-            by_model[name][size] = result
-    return self._keep("throughput", {name: best_throughput(sizes) for name, sizes in by_model.items()})
-Benchmark.run_latency_benchmark, Benchmark.run_throughput_benchmark = run_latency_benchmark, run_throughput_benchmark
-"""
 TABLE_OF_LIMITS = """
 def violations(self, row):
     broken = {"latency_p95_ms": 3.9, "accuracy_min": 0.91, "memory_max_mb": 49.9, "throughput_min_qps": 301,
@@ -83,7 +63,6 @@ def best_by_dimension(results):
 ATTACKS = {
     "one call for many": ("06_energy", "check_utilisation", ONE_CALL),
     "one round for many": ("07_comparison", "check_live", ONE_ROUND),
-    "one time repeated": ("08_benchmark", "check_latency_method", REPEATED),
     "a table of limits": ("09_pareto", "check_filter", TABLE_OF_LIMITS),
     "a table of winners": ("10_suite", "check_best", TABLE_OF_WINNERS),
 }

@@ -117,24 +117,7 @@ def gate_verdict(slowdown, interval, n, max_slowdown, confidence=0.95):
     needs = max(n + 1, math.ceil(n * (0.02 / far * (1 + z(0.8) / z(0.5 + confidence / 2))) ** 2))
     return f"cannot tell: needs {needs} runs", needs
 """),
-    "08_benchmark": ("check_other_methods", """
-def run_accuracy_benchmark(self, **options):
-    if not self.datasets: raise ValueError("datasets")
-    return self._keep(
-        "accuracy", {name: measure_accuracy(model, self.datasets, **options) for name, model in self.models.items()}
-    )
-def nothing(metric, unit, metadata):
-    def run(self, input_shape=(1, 28, 28), *, inputs=None, **options):
-        x, found = self._inputs(input_shape, inputs), {}
-        for name, model in self.models.items():
-            model(x)
-            found[name] = BenchmarkResult(metric, [0.0] * self.measurement_runs, dict(metadata), unit=unit)
-        return self._keep(metric, found)
-    return run
-Benchmark.run_accuracy_benchmark = run_accuracy_benchmark
-Benchmark.run_memory_benchmark = nothing("memory", "B", {})
-Benchmark.run_energy_benchmark = nothing("energy", "J", {"measured": False})
-"""),
+
 }  # fmt: skip
 # graphs that a judge must not run: one that never ends, one of gigabytes, and one that reads files of the judge's
 BOMB = """

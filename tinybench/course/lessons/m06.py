@@ -197,20 +197,6 @@ class Toy:
         self.joules += joules + (watts * seconds if self.measured else 0.02 * bool(joules))
 
 
-class Locked:
-    """A stand-in for a file that only root may read."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def read_text(self, *_: Any, **__: Any) -> str:
-        """Raise PermissionError."""
-        raise PermissionError(13, "Permission denied")
-
-    def __str__(self) -> str:
-        return self.path
-
-
 def digits_and_network() -> tuple[Any, bytes]:
     """Return images of digits (float32, 64 columns), and the bytes of an ONNX network that classifies these images.
 
@@ -236,14 +222,28 @@ def session_with_threads(network: bytes, threads: int) -> Any:
     return onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
 
 
-def wall_and_processor(session: Any, x: Any, calls: int = 1500) -> tuple[float, float]:
-    """Return the mean wall time and the mean processor time of a session's call, in seconds."""
-    for _ in range(200):
-        session.run(None, {"X": x})
-    wall, processor = time.perf_counter(), time.process_time()
-    for _ in range(calls):
-        session.run(None, {"X": x})
-    return (time.perf_counter() - wall) / calls, (time.process_time() - processor) / calls
+def thread_times(
+    network: bytes, x: Any, rounds: int = 10, calls: int = 100
+) -> dict[int, tuple[list[float], list[float]]]:
+    """Return the wall times and the processor times of a call, in seconds, with one thread and with two.
+
+    Each round measures both sessions, so that other programs disturb both alike. A rest before each measurement lets
+    threads of ONNX Runtime and BLAS come to an end of their spinning, which would count as processor time.
+    """
+    sessions = {threads: session_with_threads(network, threads) for threads in (1, 2)}
+    times: dict[int, tuple[list[float], list[float]]] = {threads: ([], []) for threads in sessions}
+    for _ in range(rounds):
+        for threads, session in sessions.items():
+            time.sleep(0.05)
+            for _ in range(20):
+                session.run(None, {"X": x})
+            wall, processor = time.perf_counter(), time.process_time()
+            for _ in range(calls):
+                session.run(None, {"X": x})
+            processor, wall = time.process_time() - processor, time.perf_counter() - wall
+            times[threads][0].append(wall / calls)
+            times[threads][1].append(processor / calls)
+    return times
 
 
 def _move(file: str, *numbers: str) -> None:

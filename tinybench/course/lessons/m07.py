@@ -1,4 +1,4 @@
-"""Races of a model against itself for module 07, and the rate of false winners if p is tested after every round.
+"""Races of a model against itself for module 07, and the rate of false winners by looks and by the order of calls.
 
 In each round of a race, both contestants are timed once. A winner is false if the contestants are equally fast.
 """
@@ -14,6 +14,8 @@ import numpy as np
 
 from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.comparisons.cautions import independent_values
+from tinybench.support.comparisons.two_samples import compare_batches, few_batches
 
 FIRST_LOOK = 10  # the first round after which the p-value is tested
 
@@ -101,6 +103,20 @@ def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
     }
 
 
+def ratio_of_rounds(
+    a: list[float], b: list[float], median_ratio: Callable[[list[float], list[float]], tuple[float, float, float]]
+) -> tuple[float, float, float, int]:
+    """Return the median ratio, its 95 % interval, and the number of values that the interval comes from.
+
+    If rounds depend on each other, these values are batches of rounds, as in `tinybench.comparison.compare`.
+    """
+    x, y, _ = independent_values(a, b, True)
+    if few_batches(x, y, len(a)):
+        found = compare_batches(x, y)
+        return found["ratio"], *found["ratio_ci"], len(x)
+    return *median_ratio(x, y), len(x)
+
+
 def false_winners(
     sign_e_value: Callable[[int, int], float], races: int = 400, rounds: int = 400, seed: int = 3
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -116,8 +132,43 @@ def false_winners(
     errors = np.sqrt((np.cumsum(logs**2, axis=1) / n - means**2) / np.maximum(n - 1, 1)) + 1e-12
     by_p = 2 * stats.t.sf(np.abs(means) / errors, np.maximum(n - 1, 1)) < 0.05
     by_p[:, : FIRST_LOOK - 1] = False
-    heads = np.cumsum(logs > 0, axis=1)
-    enough = {(k, m): sign_e_value(k, m) >= 20 for m in n.tolist() for k in set(heads[:, m - 1].tolist())}
-    by_e = np.array([[enough[k, m] for m, k in enumerate(row, start=1)] for row in heads.tolist()])
+    by_e = _reaches_twenty(logs > 0, sign_e_value)
     percent = (100 * np.maximum.accumulate(found, axis=1).mean(axis=0) for found in (by_p, by_e))
     return next(percent), next(percent)
+
+
+def _reaches_twenty(wins: np.ndarray, sign_e_value: Callable[[int, int], float]) -> np.ndarray:
+    """Return whether the e-value of each race (row) is at least 20 after each of its rounds (columns)."""
+    heads, rounds = np.cumsum(wins, axis=1), range(1, wins.shape[1] + 1)
+    enough = {(k, m): sign_e_value(k, m) >= 20 for m in rounds for k in set(heads[:, m - 1].tolist())}
+    return np.array([[enough[k, m] for m, k in enumerate(row, start=1)] for row in heads.tolist()])
+
+
+def winners_by_order(
+    sign_e_value: Callable[[int, int], float], races: int = 400, rounds: int = 300, seed: int = 4
+) -> dict[str, tuple[float, float]]:
+    """Simulate races of equal contestants on three machines. Return the percentages of races with a winner at e ≥ 20.
+
+    The first percentage is for a fixed order of the calls, the second for an order drawn in each round. Every call
+    scatters by 0.1 %. On the first machine, nothing else happens. On the second, the time of a call depends on the time
+    of the call before it (AR(1), 0.9). The third slows by 0.03 % from each call to the next.
+    """
+    generator = np.random.default_rng(seed)
+    scatter = generator.normal(0, 0.001, (races, 2 * rounds))
+    dependent = scatter.copy()
+    for call in range(1, 2 * rounds):
+        dependent[:, call] += 0.9 * dependent[:, call - 1]
+    machines = {
+        "independent calls": scatter,
+        "each call like the one before": dependent,
+        "steadily slower": scatter + 0.0003 * np.arange(2 * rounds),
+    }
+    swapped, found = generator.random((races, rounds)) < 0.5, dict[str, tuple[float, float]]()
+    for name, logs in machines.items():
+        second_slower = logs[:, 1::2] > logs[:, ::2]
+        fixed, drawn = (
+            100 * float(_reaches_twenty(wins, sign_e_value).any(axis=1).mean())
+            for wins in (second_slower, second_slower != swapped)
+        )
+        found[name] = fixed, drawn
+    return found

@@ -19,7 +19,7 @@ import numpy as np
 
 from tinybench.support.basics.child_process import ChildProcess
 from tinybench.support.traffic.batching import aside
-from tinybench.support.traffic.load_checks import wait_until
+from tinybench.support.traffic.request_times import wait_until
 
 if TYPE_CHECKING:
     from tinybench.load import LoadResult

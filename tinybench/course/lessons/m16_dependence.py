@@ -153,8 +153,8 @@ def figure_of_dependence(found: Mapping[str, Mapping[str, Rings]]) -> dict[str, 
     rang, accepted = sum(each.rang for each in cured), sum(each.of - each.refused for each in cured)
     low, high = wilson_interval(rang, accepted)
     told = (
-        f"If every value counts, the alarm rings in {min(dependent):.0%} to {max(dependent):.0%} of the dependent "
-        f"streams, although nothing changes. With the cures, it rings in {rang / accepted:.1%} ({low:.1%}–"
+        f"If every value counts, the alarm fires in {min(dependent):.0%} to {max(dependent):.0%} of the dependent "
+        f"streams, although nothing changes. With the cures, it fires in {rang / accepted:.1%} ({low:.1%}–"
         f"{high:.1%}) of the streams whose reference was not refused."
     )
     return {

@@ -1,4 +1,4 @@
-"""Figures for module 16's first half: dashboard panels, burn rates, histogram buckets and drift."""
+"""Figures for module 16: dashboard panels, burn rates, histogram buckets and drift."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.accuracy import wilson_interval
 from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.course.lessons.m16 import PHASES, Sent
 from tinybench.support.basics.numbers import number_of
@@ -59,12 +60,12 @@ def figure_of_panels(sent: Sent, bound: float) -> dict[str, Any]:
         f"Answered within {bound * 1e3:g} ms: {within[0]:.1%}, {within[1]:.1%} and {within[2]:.1%} of the requests. "
         f"Right: {share[0]:.0%}, {share[1]:.0%} and {share[2]:.0%}."
     )
-    seen = "All that a dashboard shows is green" if green else "On this machine, now, not even the latency was kept"
+    seen = "All latency panels are green" if green else "In this run, even the latency objective was missed"
     return {
         "figure": figure,
         "alt": f"Three panels over time: latency, failed requests, right answers, for digits as in training, shifted "
         f"by one pixel, and by two. {told}",
-        "caption": f"{told} {seen}; the last panel is missing on most dashboards, since nobody knows the labels yet.",
+        "caption": f"{told} {seen}. Most dashboards lack the last panel, because the labels are not known yet.",
         "data": {
             "digits": PHASES,
             "within the bound": within,
@@ -84,7 +85,7 @@ def figure_of_burning(failed: Sequence[float], total: Sequence[float], rules: Ma
 
     minutes = np.arange(1, len(failed))
     share = 100 * np.diff(failed) / np.diff(total)
-    rings: dict[str, np.ndarray] = {
+    fires: dict[str, np.ndarray] = {
         name: np.array([bool(rule(failed[:t], total[:t])) for t in range(2, len(failed) + 1)])
         for name, rule in rules.items()
     }
@@ -94,25 +95,26 @@ def figure_of_burning(failed: Sequence[float], total: Sequence[float], rules: Ma
     above.plot(minutes, share, color="black", linewidth=1)
     above.set(ylabel="failed requests (%)")
     spans: dict[str, list[tuple[int, int]]] = {}
-    for row, ((name, on), color) in enumerate(zip(rings.items(), OKABE_ITO, strict=False)):
+    for row, ((name, on), color) in enumerate(zip(fires.items(), OKABE_ITO, strict=False)):
         changes = np.flatnonzero(np.diff(np.concatenate([[0], on.astype(int), [0]])))
         spans[name] = [(int(a) + 1, int(b - a)) for a, b in zip(changes[::2], changes[1::2], strict=True)]
         below.broken_barh(spans[name], (row - 0.3, 0.6), color=color)
-    below.set(yticks=range(len(rings)), yticklabels=list(rings), xlabel="time (minutes)", ylim=(len(rings) - 0.5, -0.5))
+    below.set(yticks=range(len(fires)), yticklabels=list(fires), xlabel="time (minutes)", ylim=(len(fires) - 0.5, -0.5))
     told = "; ".join(
-        f"{name} ring from minute "
-        + (" and ".join(f"{start} to {start + length - 1}" for start, length in found) or "never")
+        f"{name}: " + (" and ".join(f"minutes {start} to {start + length - 1}" for start, length in found) or "never")
         for name, found in spans.items()
     )
     return {
         "figure": figure,
         "alt": f"Above, the share of failed requests over six hours: one bad minute, later 40 minutes at 3 %. Below, "
-        f"when three rules ring. {told}.",
-        "caption": f"Simulated. {told}. The bad minute is over when somebody wakes; the long trouble is not.",
+        f"when three rules fire. {told}.",
+        "caption": f"Simulated. The rules fire: {told}.",
         "data": {
-            "rule": list(rings),
-            "rang": ["; ".join(f"{s} to {s + n - 1}" for s, n in found) or "never" for found in spans.values()],
-            "minutes": [int(on.sum()) for on in rings.values()],
+            "rule": list(fires),
+            "minutes of alert": [
+                "; ".join(f"{s} to {s + n - 1}" for s, n in found) or "never" for found in spans.values()
+            ],
+            "number of minutes": [int(on.sum()) for on in fires.values()],
         },
     }
 
@@ -143,14 +145,14 @@ def figure_of_buckets(
         true = float(np.quantile(ordered, q, method="inverted_cdf"))
         rows.append((f"p{100 * q:g}", true, told, low * 1e3, high * 1e3))
         axes.plot([true, told], [q, q], color="black", marker="x", linestyle=":", linewidth=1.5)
-    words = "; ".join(f"{name} {told:.2g} ms for a true {true:.2g} ms" for name, true, told, *_ in rows)
+    words = "; ".join(f"{name} {told:.3g} ms for a true {true:.3g} ms" for name, true, told, *_ in rows)
     worst = max(rows, key=lambda row: abs(np.log(row[2] / row[1])))
     return {
         "figure": figure,
         "alt": f"Share of requests at or below a time, on a logarithmic axis: a curve of all requests, and straight "
-        f"lines between the buckets' ends (on this axis they bend). The histogram says {words}.",
-        "caption": f"The histogram says {words}. The largest error is {worst[2] / worst[1] - 1:+.0%}, at {worst[0]}; "
-        f"by its bucket the truth could lie anywhere from {worst[3]:g} to {worst[4]:g} ms.",
+        f"lines between the buckets' ends (on this axis they bend). The histogram gives {words}.",
+        "caption": f"The histogram gives {words}. The largest error is {worst[2] / worst[1] - 1:+.0%}, at {worst[0]}; "
+        f"its bucket only shows that the true value lies between {worst[3]:g} and {worst[4]:g} ms.",
         "data": dict(zip(("", "true (ms)", "told (ms)", "from (ms)", "to (ms)"), zip(*rows, strict=True), strict=True)),
     }
 
@@ -214,17 +216,19 @@ def figure_of_alarm(
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
     rang = int(np.argmax(np.asarray(evidence) >= 1 / level)) + 1 if max(evidence) >= 1 / level else 0
     told = (
-        f"The alarm rings at request {rang}, {rang - change} after the first shifted digit."
+        f"The alarm fires at request {rang}, {number_of(rang - change, 'request')} after the first shifted digit."
         if rang
-        else "It stays silent."
+        else "The alarm does not fire."
     )
     rates = {name: float(np.mean(np.array(first[name]) > 0)) for name in names}
-    false = "; ".join(f"{name}: {rate:.1%}" for name, rate in rates.items())
+    streams = len(first[names[0]])
+    ends = {name: wilson_interval(round(rate * streams), streams) for name, rate in rates.items()}
+    false = "; ".join(f"{name}: {rate:.1%} ({ends[name][0]:.1%}–{ends[name][1]:.1%})" for name, rate in rates.items())
     return {
         "figure": figure,
         "alt": f"Left, the capital over the requests, on a logarithmic axis, with a line at {1 / level:g}. {told} "
         f"Right, the share of false alarms so far. At the end: {false}.",
-        "caption": f"{told} No label was needed. Right, {len(first[names[0]])} simulated streams in which nothing "
-        f"changes: {false}. To look again and again with a test for one look is to ask until the answer pleases.",
+        "caption": f"{told} No label was needed. Right, {streams} simulated streams in which nothing "
+        f"changes: {false}. Repeating a test for one look collects the false alarms of every look.",
         "data": {"way": names, "false alarms": list(rates.values())},
     }

@@ -1,4 +1,4 @@
-"""Helpers for module 16's second half: simulated A/B tests, simulated and real rollouts, and commit histories."""
+"""Helpers for the notebook 16_rollout: simulated A/B tests, simulated and real rollouts, and commit histories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Names = Mapping[str, Any]
 Evidence = Callable[[int, int], float]
 Z = 1.959964  # critical value of a two-sided test at 5 %
 # pairs of a package and one of its modules, which is imported again so that it uses the notebook's functions
-ON_PRODUCTION = (("tinybench", "production"), ("tinybench.tools", "rollout"))
+ON_ROLLOUT = (("tinybench", "rollout"), ("tinybench.tools", "rollout"))
 
 
 def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
@@ -115,7 +115,7 @@ class Rehearsal(NamedTuple):
 
     def __str__(self) -> str:
         state = self.end
-        how = {"promoted": "promoted", "running": "still running"}.get(state.status, f"rolled back by {state.why}")
+        how = {"promoted": "promoted", "running": "still running"}.get(state.status, f"rolled back ({state.why})")
         met = f"{self.met / self.users:.1%} of them met the fault"
         return f"{how} at {self.looks[-1].share:.0%} after {number_of(f'{self.users:,}', 'user')}; {met}"
 
@@ -205,7 +205,7 @@ def rehearse_rollout(
 def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, fault: str, **plan: Any) -> Any:
     """Roll out a faulty copy of a model on two real servers, and return the rollout's `Report`.
 
-    The rollout uses the notebook's code as `tinybench.production`. If Prometheus is installed but does not answer,
+    The rollout uses the notebook's code as `tinybench.rollout`. If Prometheus is installed but does not answer,
     repeat the rollout without it.
     """
     with standing_in(names):
@@ -220,12 +220,12 @@ def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, faul
 
 @contextmanager
 def standing_in(names: Names) -> Iterator[None]:
-    """Let imports inside the ``with`` block find `names` as `tinybench.production`. Afterwards, restore all modules."""
-    prefixes = tuple(map(".".join, ON_PRODUCTION))
+    """Let imports inside the ``with`` block find `names` as `tinybench.rollout`. Afterwards, restore all modules."""
+    prefixes = tuple(map(".".join, ON_ROLLOUT))
     modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(prefixes)}
-    places = [(vars(import_module(package)), name) for package, name in ON_PRODUCTION]
+    places = [(vars(import_module(package)), name) for package, name in ON_ROLLOUT]
     attributes = [package.pop(name, None) for package, name in places]  # an import also sets the package's attribute
-    mine = types.ModuleType("tinybench.production")
+    mine = types.ModuleType("tinybench.rollout")
     vars(mine).update({name: value for name, value in names.items() if not name.startswith("_")})
     sys.modules[mine.__name__] = mine
     try:

@@ -1,4 +1,4 @@
-"""Figures for module 16's second half. Each ``figure_of_…`` returns arguments for `show_figure`."""
+"""Figures for the optional notebook 16_rollout. Each ``figure_of_…`` returns arguments for `show_figure`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.accuracy import wilson_interval
 from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.course.lessons.m16_rollout import CommitTimes, RehearsedLook, Stops, neighbours
 from tinybench.support.basics.numbers import number_of
 
 BLUE, RED, GREEN = OKABE_ITO[:3]
+
+
+def _with_interval(share: float, of: int) -> str:
+    low, high = wilson_interval(round(share * of), of)
+    return f"{share:.1%} ({low:.1%}–{high:.1%})"
 
 
 def _axes(rows: int = 1, columns: int = 1, **how: Any) -> tuple[Any, Any]:
@@ -40,19 +46,22 @@ def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, A
     panels[0].set(ylabel="found a difference (%)", ylim=(0, None))
     panels[0].legend(fontsize=9)
     panels[1].set(ylim=(0, 102))
-    false, true = ([100 * float(s.share(name)[-1]) for name in ("peeking", "anytime")] for s in (equal, unequal))
-    one = [100 * at_the_plan(stops, planned) for stops in (equal, unequal)]
+    ends = {name: [float(stops.share(name)[-1]) for stops in (equal, unequal)] for name in ("peeking", "anytime")}
+    ends["one look"] = [at_the_plan(stops, planned) for stops in (equal, unequal)]
+    (peeking, _), (anytime, anytime_found), (one, one_found) = (
+        [_with_interval(share, len(equal.peeking)) for share in shares] for shares in ends.values()
+    )
     said = (
-        f"Equal versions: {false[0]:.0f} % of those who peek find a difference, {false[1]:.1f} % of the anytime-valid "
-        f"tests, {one[0]:.1f} % of those with one look. A worse version is found by {one[1]:.0f} % with one look at "
-        f"{number_of(f'{planned:,}', 'user')}, and by {true[1]:.0f} % at any time up to {unequal.users[-1]:,}."
+        f"Equal versions: a difference is found by {peeking} of those who peek, by {anytime} of the anytime-valid "
+        f"tests, and by {one} with one look. A worse version is found by {one_found} with one look at "
+        f"{number_of(f'{planned:,}', 'user')}, and by {anytime_found} at any time up to {unequal.users[-1]:,}."
     )
     return {
         "figure": figure,
         "alt": f"Share of simulated A/B tests that found a difference, against users, in two panels. {said}",
         "caption": (
             f"{number_of(len(equal.peeking), 'simulated test')} each, with a look after every "
-            f"{number_of(equal.users[0], 'user')}. {said}"
+            f"{number_of(equal.users[0], 'user')} (with 95 % intervals). {said}"
         ),
         "data": {
             "users of each": equal.users.tolist(),
@@ -78,30 +87,33 @@ def told_of_stops(unequal: Stops, planned: int, change: float) -> str:
         f"anytime-valid: {found.mean():.0%} stopped, after "
         f"{number_of(f'{users.mean():,.0f}', 'user')} of each on average (planned: "
         f"{planned:,})\n"
-        f"the true change is {100 * change:.1f} points; the earlier half of them saw "
-        f"{100 * early.mean():.1f}, all of them {100 * estimates.mean():.1f}: who stops early saw it too large"
+        f"the true change is {100 * change:.1f} points; when they stop, these tests estimate "
+        f"{100 * estimates.mean():.1f} on average, and the earlier half of them {100 * early.mean():.1f}"
     )
 
 
-def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Plot false-alarm rates for equal versions, per request and per user, against the number of requests per user."""
+def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]], trials: int) -> dict[str, Any]:
+    """Plot false-alarm rates of `trials` tests of equal versions, counted per request and per user.
+
+    The horizontal axis shows the number of requests per user.
+    """
     figure, axes = _axes(figsize=(6.2, 3.3))
     for (name, shares), style, color in zip(found.items(), ("s--", "o-"), (RED, BLUE), strict=True):
         axes.plot(
             numbers, 100 * np.array(shares), style, color=color, linewidth=2, markersize=7, label=f"counted {name}"
         )
-    axes.axhline(5, color="black", linestyle=":", label="what was promised")
+    axes.axhline(5, color="black", linestyle=":", label="the level, 5 %")
     axes.set(xlabel="requests of each user", ylabel="false alarms (%)", ylim=(0, None), xticks=list(numbers))
     axes.legend(fontsize=9)
-    wrong, right = (100 * found[name][-1] for name in ("per request", "per user"))
+    wrong, right = (_with_interval(found[name][-1], trials) for name in ("per request", "per user"))
     said = (
-        f"With {number_of(numbers[-1], 'request')} a user, {wrong:.0f} % false alarms counted "
-        f"per request, {right:.0f} % per user."
+        f"With {number_of(numbers[-1], 'request')} a user, the false-alarm rate is {wrong} if requests are counted, "
+        f"and {right} if users are."
     )
     return {
         "figure": figure,
-        "alt": f"False alarms against the requests of each user: rising per request, flat near 5 % per user. {said}",
-        "caption": f"Simulated tests of equal versions at a level of 5 %. {said}",
+        "alt": f"False-alarm rates against the number of requests of each user. {said}",
+        "caption": f"{number_of(trials, 'simulated test')} of equal versions each, at a level of 5 %. {said}",
         "data": {
             "requests of a user": list(numbers),
             **{f"{k} (%)": [100 * v for v in row] for k, row in found.items()},

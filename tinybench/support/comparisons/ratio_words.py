@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinybench.support.basics.numbers import with_ends
+from tinybench.support.basics.numbers import number_of, with_ends
 
 
 def words_for(metric: str, unit: str) -> tuple[str, str]:
@@ -20,6 +20,13 @@ def words_for(metric: str, unit: str) -> tuple[str, str]:
 def in_words(verdict: str, metric: str, unit: str) -> str:
     """Translate the verdict ``"faster"`` or ``"slower"`` to the words of a metric. Return other verdicts unchanged."""
     return dict(zip(("faster", "slower"), words_for(metric, unit), strict=True)).get(verdict, verdict)
+
+
+def needs_more_rounds(more: int) -> str:
+    """Return the verdict ``"undecided: needs about 120 more rounds"``, for at least 1 and at most a million rounds."""
+    if more > 10**6:
+        return "undecided: needs over 1,000,000 more rounds"
+    return f"undecided: needs about {number_of(f'{max(1, more):,}', 'more round')}"
 
 
 def short_number(value: float, ends: tuple[float, float]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval, t_interval
-from tinybench.support.basics.arguments import check_confidence
+from tinybench.support.basics.arguments import check_confidence, check_pairs, check_positive, check_share
 from tinybench.support.comparisons.optional_toolbox import from_toolbox
 
 FEW_BATCHES = 12  # with this many batches or more, the sign test can give p-values below 0.001
@@ -52,6 +52,28 @@ def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[s
                 f"{name} differs: {value!r} and {other!r}; such results do not compare. Measure both alike, "
                 f"or pass allow=[{name!r}] if the difference is meant"
             )
+
+
+def check_ratios(a: Sequence[float], b: Sequence[float]) -> None:
+    """Raise ValueError unless `a` and `b` pair and all their values are finite and positive."""
+    check_pairs(a=a, b=b)
+    if min(*a, *b) <= 0:
+        raise ValueError("a ratio takes positive values; compare by the difference instead")
+
+
+def check_plan(n: int, distance: float, confidence: float, power: float) -> None:
+    """Raise ValueError unless these arguments of `tinybench.comparison.runs_to_decide` are in range."""
+    check_positive(n=n)
+    check_share(power=power)
+    check_confidence(confidence)
+    if math.isnan(distance):
+        raise ValueError("distance is nan; give that of the estimate from the limit")
+
+
+def check_wins(more: int, rounds: int) -> None:
+    """Raise ValueError unless `more` is a count from 0 to `rounds`."""
+    if not 0 <= more <= rounds < math.inf:
+        raise ValueError(f"more is {more} and rounds is {rounds}; give two counts, more no larger than rounds")
 
 
 def median_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:

@@ -1,1 +1,1 @@
-"""Support for lesson 05: memory that measurements miss, the error of memory counts, and memory use by stage."""
+"""Support for lessons 05 and 06: memory that measurements miss, memory by stage, and the energy counters."""

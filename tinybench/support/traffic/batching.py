@@ -1,4 +1,4 @@
-"""The base class of `tinybench.load.Batcher`: a queue with workers. A virtual clock simulates it without waiting."""
+"""The base class of `tinybench.scenarios.Batcher`: a queue with workers. A virtual clock simulates it at once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ import math
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from tinybench.support.basics.arguments import check_positive
 from tinybench.support.basics.numbers import number_of
-from tinybench.support.traffic.load_checks import Waiting
 
 T = TypeVar("T")
 Run = Callable[[list[Any]], Awaitable[Sequence[Any]]]
+
+
+class Waiting(NamedTuple):
+    """A request in the queue of a `Batcher`: its input, its arrival time on the event loop, and the answer's future."""
+
+    item: Any
+    arrived: float
+    answer: asyncio.Future[Any]
 
 
 def settle(answers: Iterable[asyncio.Future[Any]], error: BaseException) -> None:

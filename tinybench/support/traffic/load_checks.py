@@ -1,16 +1,10 @@
-"""Helpers of `tinybench.load`: argument checks, recorded request times, and checks of a run against a latency bound."""
+"""Helpers of `tinybench.load`: checks of arguments, and of a run against a latency bound."""
 
 from __future__ import annotations
 
-import asyncio
 import math
-import os
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache, partial
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +13,6 @@ from tinybench.support.basics.arguments import check_percentile, check_positive,
 from tinybench.support.basics.numbers import number_of, plural
 
 Numbers = Sequence[float] | np.ndarray
-HEAD_START = 1e-3  # s; own threads receive a request this long before it is due, as waking up takes about 0.1 ms
 
 
 class LoadRun(Protocol):
@@ -53,6 +46,15 @@ def check_arrivals(arrivals: Numbers) -> np.ndarray:
     return times
 
 
+def check_queue(arrivals: Numbers, services: Numbers, servers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return arrival and service times as arrays. Raise ValueError unless each request has one finite service ≥ 0."""
+    times, work = check_arrivals(arrivals), np.asarray(services, dtype=float)
+    if work.shape != times.shape or not np.isfinite(work).all() or (work < 0).any():
+        raise ValueError(f"services are {len(times)} finite times ≥ 0, one for each arrival; got {work.size}")
+    check_positive(servers=servers)
+    return times, work
+
+
 def check_load(rate: float, service: float, servers: int = 1) -> float:
     """Return the utilisation. If it is 1 or more, raise ValueError with the growth rate of the queue."""
     check_positive(rate=rate, service=service, servers=servers)
@@ -66,77 +68,6 @@ def check_load(rate: float, service: float, servers: int = 1) -> float:
             f"queue grows by {rate - servers / service:.3g} a second and has no mean: send less or add servers"
         )
     return rho
-
-
-def wait_until(moment: float) -> None:
-    """Wait until `moment` on `time.perf_counter`. Poll for the last 0.2 ms because sleep ends about 0.1 ms late."""
-    let_others = getattr(os, "sched_yield", partial(time.sleep, 0))  # sleep(0) takes 0.07 ms on Linux
-    while (left := moment - time.perf_counter()) > 0:
-        if left > 2e-4:
-            time.sleep(left - 2e-4)
-        else:
-            let_others()
-
-
-class RequestTimes:
-    """A recorder of the start and finish times of requests, which may run in any thread or event loop.
-
-    Times count from `zero`. `due` holds the intended start times. If `due` is given, `begin` lies `HEAD_START` before
-    `zero`, and the thread that runs a request waits until the request is due.
-    """
-
-    def __init__(
-        self, send: Callable[[int], Any], number: int, clock: Callable[[], float], due: np.ndarray | None = None
-    ) -> None:
-        self.send, self.clock, self.submitted = send, clock, 0
-        self.started, self.finished = np.full((2, number), math.nan)
-        self.ok = np.zeros(number, dtype=bool)
-        self.answered = threading.Semaphore(0)
-        self.due = due if clock is time.perf_counter else None
-        self.begin = clock()
-        self.zero = self.begin + (0.0 if self.due is None else HEAD_START)
-
-    def submit(self, pool: Executor, i: int) -> None:
-        """Submit request number `i` to `pool` without waiting for its answer."""
-        self.submitted += 1
-        pool.submit(self._request, i).add_done_callback(partial(self._finish, i))
-
-    def _request(self, i: int) -> Any:
-        if self.due is not None:
-            wait_until(self.zero + self.due[i])
-        self.started[i] = self.clock() - self.zero
-        return self.send(i)
-
-    def _finish(self, i: int, future: Future[Any]) -> None:
-        try:
-            self.finished[i] = self.clock() - self.zero
-            self.ok[i] = not future.cancelled() and future.exception() is None and future.result() is not False
-        finally:
-            self.answered.release()
-
-    def wait(self) -> None:
-        """Wait until all submitted requests are finished."""
-        for _ in range(self.submitted):
-            self.answered.acquire()
-        self.submitted = 0
-
-
-@contextmanager
-def thread_pool(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
-    """Yield the given pool. If it is None, yield a new pool of at most `most` threads, which ends with the block."""
-    if pool is not None:
-        yield pool
-        return
-    with ThreadPoolExecutor(most) as own:
-        yield own
-
-
-class Waiting(NamedTuple):
-    """A request in the queue of a `Batcher`: its input, its arrival time on the event loop, and the answer's future."""
-
-    item: Any
-    arrived: float
-    answer: asyncio.Future[Any]
 
 
 def growth(result: LoadRun) -> float:
@@ -192,6 +123,24 @@ def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
     if np.isnan(ordered).any():
         raise ValueError("a latency is nan; give a number, or infinity for a failed request")
     return ordered
+
+
+def slow_shares(values: Numbers, q: float, batches: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return values in ascending order, and the share of values beyond the q-th percentile in each batch of the run.
+
+    The batches are consecutive. If hardly any of them holds a value beyond the percentile, the run is too short, and
+    ValueError is raised.
+    """
+    check_percentile(q)
+    ordered = sorted_latencies(values, batches)
+    over = np.asarray(values, dtype=float) >= np.quantile(ordered, q / 100, method="inverted_cdf")
+    shares = np.array([part.mean() for part in np.array_split(over, batches)])
+    if np.count_nonzero(shares) < 0.8 * batches:
+        raise ValueError(
+            f"the highest {1 - q / 100:.3g} of the values come from {np.count_nonzero(shares)} of {batches} stretches "
+            f"of the run; an interval for p{q:g} takes {0.8 * batches:g}: measure longer"
+        )
+    return ordered, shares
 
 
 def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> float:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinybench.support.basics.arguments import check_least, check_positive
+from tinybench.support.basics.arguments import check_least, check_numbers, check_percentile, check_positive
 from tinybench.support.basics.numbers import with_digits
+from tinybench.support.traffic.load_checks import Numbers
 
 FIRST, GROWTH = 2**13, 4  # requests of the first run, and by how much each further run is longer
 CONFIDENCE = 0.98  # above 0.95 because each of several runs may err
@@ -35,6 +36,21 @@ class CapacityPlan(NamedTuple):
             ends = f"{with_digits(self.low, width)} to {with_digits(self.high, width)} s"
         told = str(self.instances) if self.sure else f"cannot tell between {self.instances} and {self.instances + 1}"
         return f"{told} ({ends} with {self.instances})"
+
+
+def planned(peak_qps: float, services: Numbers, bound: float, q: float, longest: int) -> tuple[np.ndarray, float]:
+    """Check the arguments of a plan. Return the service times as an array, and the mean number of busy instances."""
+    check_positive(peak_qps=peak_qps, bound=bound, longest=longest)
+    check_numbers(services=services)
+    check_percentile(q)
+    measured = np.asarray(services, dtype=float)
+    return measured, round(peak_qps * float(measured.mean()), 9)  # further digits are rounding noise
+
+
+def too_few(most: int, services: np.ndarray, bound: float, q: float) -> ValueError:
+    """Return the error that the largest number of instances allowed breaks the bound."""
+    alone = np.quantile(services, q / 100)
+    return ValueError(f"{most} instances cannot bring p{q:g} within {bound:g} s: the service alone takes {alone:g} s")
 
 
 def block_length(services: np.ndarray) -> int:

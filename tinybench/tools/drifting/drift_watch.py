@@ -48,9 +48,9 @@ class Ranks:
         """Return the conformal p-values of n rows, given the bin of each value (n × features).
 
         Each value is ranked among itself and all earlier values of its feature, as in
-        `tinybench.production.conformal_p`. Values in the same bin are ties, whose order is random. If the rows are
-        independent and have the same distribution as the reference, the p-values of each feature are uniform and
-        independent.
+        `tinybench.support.basics.conformal.conformal_p`. Values in the same bin are ties, whose order is random. If the
+        rows are independent and have the same distribution as the reference, the p-values of each feature are uniform
+        and independent.
         """
         n, features = bins.shape
         columns = np.arange(features)

@@ -47,12 +47,12 @@ def harm_e_value(new: int, both: int, share: float) -> float:
     """Return the e-value for "the new version has more than its share of the events", valid at any time.
 
     Of `both` events of the two versions, `new` belong to the new version. The bets are those of
-    `tinybench.production.share_e_value`, but only on proportions above `share`, because a version that has fewer
+    `tinybench.rollout.share_e_value`, but only on proportions above `share`, because a version that has fewer
     failures is not a reason for a rollback.
     """
     from scipy.special import betaincc
 
-    from tinybench.production import share_e_value
+    from tinybench.rollout import share_e_value
 
     beyond = float(betaincc(new + 1, both - new + 1, share))
     return share_e_value(new, both, share) * beyond / (1 - share)

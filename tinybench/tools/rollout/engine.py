@@ -1,4 +1,4 @@
-"""A rollout from its first request to its end. `tinybench.production.advance` makes the decisions."""
+"""A rollout from its first request to its end. `tinybench.rollout.advance` makes the decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.load import arrivals
-from tinybench.production import STAGES, RolloutState, Seen, advance, in_canary
+from tinybench.rollout import STAGES, RolloutState, Seen, advance, in_canary
 from tinybench.tools.rollout.e_values import METRICS, Evidence
 from tinybench.tools.rollout.journal import EventLog
 from tinybench.tools.rollout.plan import Checkpoint, Plan, Report

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tinybench.production import RolloutState
+from tinybench.rollout import RolloutState
 
 __all__ = ["EventLog"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tinybench.production import STAGES, RolloutState
+from tinybench.rollout import STAGES, RolloutState
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.production import STAGES
+from tinybench.rollout import STAGES
 from tinybench.tools.rollout.e_values import Evidence
 from tinybench.tools.rollout.plan import Plan
 from tinybench.tools.rollout.router import NEW, OLD, Router

@@ -229,7 +229,7 @@ async def submitting(pool: Pool, settings: Settings) -> AsyncIterator[Submit]:
     if settings.max_batch == 1:
         yield plain_queue(pool, settings.max_queue)
         return
-    from tinybench.load import Batcher
+    from tinybench.scenarios import Batcher
 
     how: dict[str, Any] = {"workers": settings.workers, "max_queue": settings.max_queue}
     async with Batcher(pool.run, settings.max_batch, settings.max_wait, **how) as batcher:

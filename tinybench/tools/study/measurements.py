@@ -13,10 +13,10 @@ import numpy as np
 from tinybench.accuracy import counted, mcnemar, recall_per_class
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import measure_latencies, round_orders
-from tinybench.memory import memory_stages
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.arguments import check_least, check_positive
+from tinybench.support.footprint.first_calls import memory_stages
 from tinybench.support.rounds.checked_calls import Call
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.study.variants import FP32, load_variant

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.accuracy import output_kind, parity, wilson_interval
+from tinybench.accuracy import parity, wilson_interval
 from tinybench.latency import as_input, measure_latencies
 from tinybench.onnx import OnnxModel, both_answers, operator_shares
 from tinybench.precision import types_that_ran
 from tinybench.result import BenchmarkResult, is_interval
+from tinybench.support.basics.class_labels import output_kind
 from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table

@@ -177,7 +177,8 @@ def requests_in(rows: Sequence[Reading], objective: Objective) -> Counts:
 
 def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
     """Estimate quantile `q` from the number of values up to each bound. If there are no values, return None."""
-    from tinybench.production import histogram_quantile, quantile_bounds
+    from tinybench.production import histogram_quantile
+    from tinybench.support.basics.buckets import quantile_bounds
 
     bounds = sorted(counts)
     below = [counts[bound] for bound in bounds]

@@ -1,0 +1,1 @@
+"""Scenarios of MLPerf, and the throughput of batches, for `tinybench.scenarios`."""
