@@ -12,7 +12,7 @@ from tests.house import lesson
 
 PROCESSOR = os.environ.get("TINYBENCH_PROCESSOR", "")  # the one that is emulated
 ABSENT = os.environ.get("TINYBENCH_ABSENT", "").split()  # packages that do not run there
-MODULES = ["m01_result", "m02_timer", "m04_accuracy", "m07_comparison", "m09_pareto", "m11_onnx", "m12_quantize", "m13_compress", "m14_load", "m14_scenarios", "m15_bottleneck", "m16_production", "m16_rollout"]  # fmt: skip
+MODULES = ["m01_result", "m02_timer", "m04_accuracy", "m07_comparison", "m09_pareto", "m11_onnx", "m12_quantize", "m13_compress", "m14_load", "m14_scenarios", "m15_bottleneck", "m15_scaling", "m16_production", "m16_rollout"]  # fmt: skip
 CHECKS = [
     f"{module}.{name}"
     for module in MODULES

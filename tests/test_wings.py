@@ -33,7 +33,7 @@ ROOMS = (
     *("support.benchmarks", "benchmark", "support.choices", "pareto"),
     *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
     *("support.scenarios", "scenarios"),
-    *("sampler", "support.profiling", "machine", "bottleneck", "production"),
+    *("sampler", "support.profiling", "machine", "bottleneck", "scaling", "precision", "production"),
     *("rollout", "tools.study", "tools.roofline", "tools.scaling", "tools.gpu"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),
     *("support", "tools", "", "course", "shell", "__main__"),

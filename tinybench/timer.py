@@ -113,7 +113,8 @@ def clock_resolution(
             break
     if not forward:
         raise RuntimeError(
-            f"the clock never moved forward in {number_of(max_reads, 'reading')} and shows {now!r}; use time.perf_counter"
+            f"the clock never moved forward in {number_of(max_reads, 'reading')} and shows {now!r}; use "
+            "time.perf_counter"
         )
     return min(forward)
 

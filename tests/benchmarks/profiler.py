@@ -42,7 +42,7 @@ import numpy as np
 from tests.benchmarks.formats import grouped, lines, ranged
 from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
 from tests.benchmarks.processes import printed
-from tinybench.course.lessons.m15 import many_small_calls, plain_loop
+from tinybench.course.lessons.m15_profilers import many_small_calls, plain_loop
 from tinybench.result import percentile_interval
 from tinybench.sampler import Sampler
 from tinybench.support.profiling.stacks import Ticks, ticking

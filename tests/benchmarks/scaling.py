@@ -24,10 +24,11 @@ import numpy as np
 from tests.benchmarks.formats import bullets, grouped, lines, table
 from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
 from tinybench.accuracy import wilson_interval
-from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.onnx import OnnxModel
+from tinybench.scaling import best_workers, fit_usl, speedup
 from tinybench.support.basics.layer_networks import initial_layers, save_layers
 from tinybench.support.basics.numbers import finite
+from tinybench.support.profiling.scaling_laws import amdahl, gustafson, usl
 from tinybench.tools.scaling.fitted_laws import fit_laws, free_usl, middle_seconds, serial_share, with_interval
 from tinybench.tools.scaling.measure import measure_scaling
 from tinybench.tools.scaling.workers import blas, inter_op, intra_op, processes, save_branches, threads

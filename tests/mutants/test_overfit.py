@@ -16,7 +16,7 @@ LEFT = {
     "measure_latencies": ROWS, "measure_accuracy": ROWS, "measure_memory": ROWS,
     "measure_energy": ROWS, "cpu_utilisation": ROWS, "open_loop": ROWS, "until_decided": ROWS,
     "model_size": FIXED, "prune_weights": FIXED, "prune_units": FIXED, "low_rank": FIXED,
-    "Journal.record": FIXED, "instances_needed": FIXED, "judge": FIXED, "types_that_ran": FIXED,
+    "Journal.record": FIXED, "instances_needed": FIXED, "types_that_ran": FIXED,
     "DriftAlarm.update": FIXED, "membership_probability": FIXED, "replicate": FIXED,
     "check_parity": SAME, "distillation_loss": SAME,
 }  # fmt: skip

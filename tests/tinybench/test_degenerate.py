@@ -38,6 +38,7 @@ from tinybench import (
     result,
     rollout,
     sampler,
+    scaling,
     scenarios,
     toolbox,
 )
@@ -48,7 +49,7 @@ from tinybench.support.basics.bootstrap import bca_interval
 from tinybench.support.benchmarks import best_batch
 from tinybench.support.choices import ranked_values
 from tinybench.support.comparisons import two_samples
-from tinybench.support.profiling import what_if_gains
+from tinybench.support.profiling import roofline_model, scaling_laws, what_if_gains
 from tinybench.support.scenarios import mlperf, sweeps
 from tinybench.support.traffic import load_checks, queue_laws, queue_runs
 from tinybench.tools.history import steps
@@ -366,27 +367,27 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda found: all(0 <= share <= 1 for share in found.values()), sampler.total_shares,
         of([[], [sampler.Sample(0.0, ("f",), 0.0)], [sampler.Sample(0.0, ("f",), NAN)]]),
     ),
-    "bottleneck.attainable": (number(0), bottleneck.attainable, [(b, 1, 1) for b in BAD] + [(1, b, 1) for b in BAD[:2]] + [(1, 1, 0)]),
+    "roofline_model.attainable": (number(0), roofline_model.attainable, [(b, 1, 1) for b in BAD] + [(1, b, 1) for b in BAD[:2]] + [(1, 1, 0)]),
     "bottleneck.wall": (
         lambda found: isinstance(found, str), bottleneck.wall,
-        [(bottleneck.Work(1.0, 1.0), s, 1.0, 1.0) for s in (0, *BAD)] + [(bottleneck.Work(1.0, 1.0), 1.0, NAN, 1.0)],
+        [(roofline_model.Work(1.0, 1.0), s, 1.0, 1.0) for s in (0, *BAD)] + [(roofline_model.Work(1.0, 1.0), 1.0, NAN, 1.0)],
     ),
-    "bottleneck.speedup": (
-        lambda found: all(map(number(0), found.values())), bottleneck.speedup,
+    "scaling.speedup": (
+        lambda found: all(map(number(0), found.values())), scaling.speedup,
         of([{}, {1: 1.0}, {1: 1.0, 2: 0.0}, {1: NAN, 2: 1.0}, {1: -1.0, 2: 1.0}]),
     ),
-    "bottleneck.efficiency": (
-        lambda found: all(map(number(0), found.values())), bottleneck.efficiency,
+    "scaling_laws.efficiency": (
+        lambda found: all(map(number(0), found.values())), scaling_laws.efficiency,
         of([{}, {1: 1.0, 0: 1.0}, {1: 1.0, 2: 0.0}, {1: 1.0, -2: 1.0}]),
     ),
-    "bottleneck.amdahl": (number(0), bottleneck.amdahl, [(0, 0), (4, -1), (4, 2), (NAN, 0.5), (4, NAN), (-1, 0.5)]),
-    "bottleneck.gustafson": (number(0), bottleneck.gustafson, [(0, 0), (4, -1), (4, 2), (NAN, 0.5), (4, NAN), (-1, 0.5)]),
-    "bottleneck.usl": (number(0), bottleneck.usl, [(0, 0, 0), (2, -1, 0), (2, 0, -1), (NAN, 0, 0), (2, NAN, 0)]),
-    "bottleneck.fit_usl": (
-        lambda found: min(found) >= 0, bottleneck.fit_usl,
+    "scaling_laws.amdahl": (number(0), scaling_laws.amdahl, [(0, 0), (4, -1), (4, 2), (NAN, 0.5), (4, NAN), (-1, 0.5)]),
+    "scaling_laws.gustafson": (number(0), scaling_laws.gustafson, [(0, 0), (4, -1), (4, 2), (NAN, 0.5), (4, NAN), (-1, 0.5)]),
+    "scaling_laws.usl": (number(0), scaling_laws.usl, [(0, 0, 0), (2, -1, 0), (2, 0, -1), (NAN, 0, 0), (2, NAN, 0)]),
+    "scaling.fit_usl": (
+        lambda found: min(found) >= 0, scaling.fit_usl,
         of([{}, {1: 1.0, 2: 2.0}, *({1: 1.0, 2: bad, 4: 2.0} for bad in (0.0, *BAD))]),
     ),
-    "bottleneck.best_workers": (lambda found: found >= 1, bottleneck.best_workers, [(0, 0), (-1, 0), (0.1, -1), (NAN, 0), (0, NAN)]),
+    "scaling.best_workers": (lambda found: found >= 1, scaling.best_workers, [(0, 0), (-1, 0), (0.1, -1), (NAN, 0), (0, NAN)]),
     "what_if_gains.gain_interval": (
         interval(), lambda *rows: what_if_gains.gain_interval(bottleneck.virtual_gain, *rows, 2),
         [([], [], []), ([1.0], [2.0], [1.5]), ([1.0] * 6, [2.0] * 6, [1.5] * 6), ([0.0] * 6, [2.0] * 6, [1.5] * 6), ([NAN] * 6, WIDE, WIDE)],

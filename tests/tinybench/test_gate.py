@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tinybench.comparison import compare, regression_gate
-from tinybench.machine import Finding, MachineCheck
 from tinybench.result import BenchmarkResult
 from tinybench.rollout import RolloutState
+from tinybench.support.conditions.machine_findings import Finding, MachineCheck
 from tinybench.tools.rollout.plan import Report
 
 

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from tests.tinybench.machine_files import CLOCKS, GROUPS, Machine, quiet_server
 from tests.tinybench.machines import MACHINES
-from tinybench.machine import MachineCheck, machine_check
+from tinybench.machine import machine_check
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
 from tinybench.support.conditions import control_groups, machine_facts
+from tinybench.support.conditions.machine_findings import MachineCheck, judge, stolen_share
 from tinybench.support.conditions.machine_rules import rules_for
 from tinybench.support.conditions.process_conditions import Here, here, python_burdens
+from tinybench.support.conditions.rule import Rule
 from tinybench.tools.roofline.roofs import Roofs
 
 
@@ -181,3 +183,24 @@ def test_the_command_measures_and_draws_roofs(
     assert main(["machine", "--roofs", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["roofs"]) == 2
     assert main(["machine", "--figure", str(file)]) == 3
+
+
+def test_each_rule_has_a_finding_and_what_nobody_knows_is_not_fine() -> None:
+    rules = [
+        Rule(name, name, lambda value: value < 1, lambda value: f"{value} seen", f"why {name}", f"do {name}")
+        for name in ("a", "b", "c", "d", "e")
+    ]
+    found = judge(rules, {"a": 0, "b": 2, "c": None, "e": 3})
+    assert [tuple(each) for each in found] == [
+        ("b", "warn", "2 seen", "why b", "do b"),
+        ("e", "warn", "3 seen", "why e", "do e"),
+        ("c", "unknown", "not known here", "", ""),
+        ("d", "unknown", "not known here", "", ""),
+        ("a", "ok", "0 seen", "", ""),
+    ]
+
+
+def test_stolen_time_is_a_share_of_all_time_between_two_readings() -> None:
+    before, after = "cpu  900 10 200 5000 30 0 20 400 100 0", "cpu  950 10 210 5130 30 0 20 410 150 0"
+    assert stolen_share(before, after) == pytest.approx(10 / 200)  # guests count in user already
+    assert stolen_share(before, before) == 0

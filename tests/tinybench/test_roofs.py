@@ -210,6 +210,14 @@ def test_roofs_are_asked() -> None:
     assert "slower than the first cache" in found.sentences[0]
 
 
+def test_a_nearer_cache_is_at_least_as_fast_as_a_farther_one() -> None:
+    found = roofs_of({"float32": 100.0}, {2**14: 60.0, 2**19: 90.0, 2**22: 10.0})
+    assert {level: result.median for level, result in found.levels.items()} == {"L1": 90, "L2": 90, "memory": 10}
+    assert found.bandwidth(2**14) == found.bandwidth(2**16) == 90e9
+    assert found.sentences[-1].startswith("L1 is read no faster than 512 KiB here")
+    assert [result.median for result in found.reads] == [60, 90, 10], "the table still shows what was measured"
+
+
 def test_the_fastest_of_a_type_is_its_roof() -> None:
     def result(rate: float, ran: str, by: str) -> BenchmarkResult:
         return BenchmarkResult("rate", [rate] * 6, {"dtype": "float16", "ran_in": ran, "by": by})

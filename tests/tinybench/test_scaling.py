@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from scipy import stats
 
 from tests.benchmarks.scaling import covered, seconds_of
 from tests.tinybench.odd_workers import mortal, noted
-from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
+from tinybench.scaling import best_workers, fit_usl, speedup
+from tinybench.support.profiling.scaling_laws import amdahl, efficiency, gustafson, usl
 from tinybench.tools.scaling import measure as scaling
 from tinybench.tools.scaling import workers
 from tinybench.tools.scaling.fitted_laws import Estimate, fit_laws, free_usl, serial_share, with_interval
@@ -307,6 +309,16 @@ def test_known_laws_are_found_and_their_intervals_hold() -> None:
     hits = covered("ours", (0.0, 0.02), "1, 2, 4, 8", 6, "5 %", 60)  # a bound: where bounded fits are too narrow
     assert min(hits) > 0.87
     assert json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_laws_agree_with_exact_fractions() -> None:
+    for n, serial, pairs in ((1, 0.3, 0.1), (4, 0.25, 0.125), (9, 0.0, 0.02), (50, 1.0, 0.0)):
+        one, rest = Fraction(serial), 1 - Fraction(serial)
+        assert amdahl(n, serial) == pytest.approx(float(1 / (one + rest / n)))
+        assert gustafson(n, serial) == pytest.approx(float(one + rest * n))
+        lost = one * (n - 1) + Fraction(pairs) * 2 * math.comb(n, 2)
+        assert usl(n, serial, pairs) == pytest.approx(float(n / (1 + lost)))
+    assert efficiency({4: 4.0, 1: 1.0, 2: 1.6}) == {4: 1.0, 1: 1.0, 2: 0.8}
 
 
 def test_shares_are_found_also_at_their_ends() -> None:

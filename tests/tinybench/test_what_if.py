@@ -8,13 +8,16 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tinybench.bottleneck import what_if
 from tinybench.support.profiling.pipeline_trial import Trial
+from tinybench.support.profiling.what_if_arms import repeat_counts
 from tinybench.support.profiling.what_if_experiment import Row, Stage, WhatIf, in_order
 
 
@@ -174,3 +177,18 @@ def test_an_answer_is_said_in_a_sentence() -> None:
     assert "(by repeats; mind this machine: governor)" in bundle["text/plain"]
     with pytest.raises(KeyError, match="7; there are 5, 2, 3, 4, 10, "):
         found[7]
+
+
+@pytest.mark.parametrize(
+    "speedup", [1.1, 1.25, 4 / 3, 1.9999, 2, 2.52, 5, *np.random.default_rng(0).uniform(1.1, 12, 20)]
+)
+def test_counts_are_the_closest_ratio_in_lowest_terms(speedup: float) -> None:
+    ratios = (Fraction(round(speedup * q), q) for q in range(1, 11))
+    truth = min(ratios, key=lambda ratio: (abs(ratio - Fraction(speedup)), ratio.denominator))
+    assert repeat_counts(speedup) == (truth.numerator, truth.denominator)
+
+
+@pytest.mark.parametrize("speedup", [1, 1.0499, 0.0, -3.0, math.inf, -math.inf, math.nan])
+def test_speedups_too_small_to_see_are_refused(speedup: float) -> None:
+    with pytest.raises(ValueError, match=r"at least 1\.1"):
+        repeat_counts(speedup)

@@ -1,19 +1,23 @@
-"""Helpers for module 15: a request processed in five stages, and functions that take known fractions of the time."""
+"""Helpers for module 15: requests processed in stages, clocks and frames for the checks, and sentences on results."""
 
 from __future__ import annotations
 
-import cProfile
 import json
 import math
-import pstats
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from tinybench.support.basics.numbers import with_ends
+
+if TYPE_CHECKING:
+    from tinybench.sampler import Sample
+    from tinybench.support.profiling.what_if_experiment import Row, WhatIf
 
 Stages = Mapping[str, Callable[..., Any]]
 
@@ -21,13 +25,13 @@ Stages = Mapping[str, Callable[..., Any]]
 class Request(NamedTuple):
     """A request's body, and the stages that compute the answer.
 
-    A stage is a function that takes the output of the previous stage. `by_hand` is another implementation of the stage
-    called ``model``, which uses NumPy alone.
+    A stage is a function that takes the output of the previous stage. `faster` is another implementation of the stage
+    called ``model``.
     """
 
     body: str
     stages: dict[str, Callable[..., Any]]
-    by_hand: Callable[[np.ndarray], np.ndarray]
+    faster: Callable[[np.ndarray], np.ndarray]
 
     def with_stage(self, name: str, stage: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
         """Return the stages, with `stage` in place of the stage called `name`."""
@@ -51,14 +55,35 @@ def make_request() -> Request:
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
-    stages = {
+    return _request(case.X[:1], {"scale": scaler.transform, "model": model.predict_proba}, by_hand)
+
+
+def make_forest_request(folder: Path) -> Request:
+    """Return a request to classify a tumour by 30 numbers with a random forest of scikit-learn.
+
+    The faster model is the same forest as an ONNX file in `folder`. The data is scikit-learn's breast cancer data set.
+    """
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+
+    from tinybench.onnx import OnnxModel, to_onnx
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X.astype(np.float32)
+    forest = RandomForestClassifier(100, random_state=0).fit(X[::2], y[::2])
+    converted = OnnxModel(to_onnx(forest, X[:1], folder / "forest.onnx"))
+    return _request(X[1:2], {"model": forest.predict_proba}, converted.forward)
+
+
+def _request(x: np.ndarray, stages: Stages, faster: Callable[[np.ndarray], np.ndarray]) -> Request:
+    """Return a request with a row of inputs. Stages that read and write JSON are added before and after `stages`."""
+    all_stages: dict[str, Callable[..., Any]] = {
         "parse": json.loads,
         "array": lambda body: np.array(body["inputs"], dtype=np.float32),
-        "scale": scaler.transform,
-        "model": model.predict_proba,
+        **stages,
         "answer": lambda found: json.dumps({"probabilities": found.tolist()}),
     }
-    return Request(json.dumps({"inputs": case.X[:1].tolist()}), stages, by_hand)
+    return Request(json.dumps({"inputs": x.tolist()}), all_stages, faster)
 
 
 def answer_of(stages: Stages, body: Any) -> Any:
@@ -99,7 +124,7 @@ class Compared(NamedTuple):
 
 def both_models(request: Request, turns: int = 5) -> Compared:
     """Return the time of each stage with either model. The models take turns, so disturbances affect both alike."""
-    ways = request.stages, request.with_stage("model", request.by_hand)
+    ways = request.stages, request.with_stage("model", request.faster)
     seen = [[by_stage(way, request.body, 60) for way in ways] for _ in range(turns + 1)][1:]  # the first is a warm-up
     before, after = ({name: float(np.median([turn[k][name] for turn in seen])) for name in ways[k]} for k in (0, 1))
     return Compared(before, after)
@@ -127,86 +152,6 @@ def frames(*functions: str) -> Any:
     return frame
 
 
-def tiny(x: int) -> int:
-    """Return x + 1. The call itself takes most of the time."""
-    return x + 1
-
-
-def many_small_calls() -> None:
-    """Call `tiny` 6000 times."""
-    x = 0
-    for _ in range(6000):
-        x = tiny(x)
-
-
-def plain_loop() -> None:
-    """Run a loop of plain Python that calls nothing."""
-    x = 0
-    for _ in range(12_000):
-        x = (x + 1) % 7
-
-
-MATRIX = np.ones((128, 128), np.float32)
-
-
-def in_numpy() -> None:
-    """Multiply two matrices 8 times, so that the time is spent inside NumPy."""
-    for _ in range(8):
-        MATRIX @ MATRIX
-
-
-MIXTURE = (many_small_calls, plain_loop, in_numpy)
-
-
-def mixture() -> None:
-    """Call each of the three functions in `MIXTURE` once."""
-    for function in MIXTURE:
-        function()
-
-
-def by_clock(seconds: float = 1.0) -> dict[str, float]:
-    """Return the fraction of the time that each function in `MIXTURE` takes, measured with a clock around each call."""
-    spent = {function.__name__: 0.0 for function in MIXTURE}
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for function in MIXTURE:
-            start = time.perf_counter()
-            function()
-            spent[function.__name__] += time.perf_counter() - start
-    return _shares(spent)
-
-
-def by_cprofile(seconds: float = 1.0) -> tuple[dict[str, float], float]:
-    """Return each function's fraction of the time according to cProfile, and the slowdown factor of cProfile."""
-    profiler, plain, traced = cProfile.Profile(), list[float](), list[float]()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        mixture()
-        middle = time.perf_counter()
-        profiler.enable()
-        mixture()
-        profiler.disable()
-        plain.append(middle - start)
-        traced.append(time.perf_counter() - middle)
-    found = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
-    total = {name: row[3] for (_, _, name), row in found.items()}
-    return _shares({function.__name__: total[function.__name__] for function in MIXTURE}), float(
-        np.median(traced) / np.median(plain)
-    )
-
-
-def of_mixture(total: Mapping[str, float]) -> dict[str, float]:
-    """Pick the functions in `MIXTURE` from `total`, and return their fractions of the time, scaled to a sum of 1."""
-    names = (function.__name__ for function in MIXTURE)
-    return _shares({name: total.get(f"{name} ({Path(__file__).name})", 0.0) for name in names})
-
-
-def _shares(spent: Mapping[str, float]) -> dict[str, float]:
-    total = sum(spent.values()) or math.nan
-    return {name: each / total for name, each in spent.items()}
-
-
 # ---- what if
 class RemoteStage:
     """A stage that sleeps for `seconds`, as if it waited for another machine, and returns its input."""
@@ -223,3 +168,33 @@ class RemoteStage:
 def with_cache(stages: Stages, name: str) -> dict[str, Any]:
     """Return a copy of the stages in which the stage called `name` caches its last output."""
     return {**stages, name: lru_cache(maxsize=1)(stages[name])}
+
+
+def told_of_overlap(foreseen: Row, saved: tuple[float, float, float]) -> str:
+    """Describe what the share of an overlapping stage promises, what it really saves, and what `what_if` predicts."""
+    real = with_ends(100 * saved[0], (100 * saved[1], 100 * saved[2]), named="95 % CI ", unit="%")
+    said = f"cannot tell here ({foreseen.why})" if foreseen.why else f"predicts {foreseen.gain:.0%}"
+    return (
+        f"By its share, the overlapping model should save {foreseen.promised:.0%} if it is {foreseen.speedup:g} times "
+        f"as fast. It really saves {real}.\n   Cure: measure what would be saved; what_if {said}."
+    )
+
+
+def told_of_forest(samples: Sequence[Sample], worth: WhatIf, both: Compared) -> str:
+    """Describe where a forest's request spends its time, what a faster model promises, and what it brings."""
+    from tinybench.sampler import self_shares  # late: the notebook writes it
+
+    files = ("(_classes.py)", "(_tree.py)", "(_forest.py)")
+    trees = sum(share for name, share in self_shares(samples).items() if name.endswith(files))
+    chance = 1.96 * math.sqrt(trees * (1 - trees) / len(samples))
+    before, after = (sum(times.values()) - times["model"] for times in both)
+    share = both.before["model"] / (both.before["model"] + before)
+    return (
+        f"The model takes {share:.1%} of the request. Without it, the answer would be {1 / (1 - share):,.0f} times as "
+        "fast, if the other stages took as long as before.\n"
+        f"At most {trees:.0%} (± {100 * chance:.0f} points) of the time is spent in the trees, the rest in Python code "
+        "around them.\n"
+        f"what_if: {worth}\n"
+        f"In ONNX the same forest is {both.model:,.0f} times as fast, and the answer {both.answer:,.0f} times. The "
+        f"other stages took {before * 1e6:.0f} µs before and take {after * 1e6:.0f} µs now."
+    )

@@ -96,7 +96,7 @@ def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float
     axes.set(yticks=range(len(names)), yticklabels=[name.replace("_", " ") for name in names], xlabel="share (%)")
     axes.invert_yaxis()
     axes.margins(x=0.1)
-    figure.legend(loc="outside upper center", ncols=4, columnspacing=1, handlelength=1.2)
+    figure.legend(loc="outside upper center", ncols=3, columnspacing=1, handlelength=1.2)
     truth, *others = shares
     far = {way: max(abs(shares[way][name] - shares[truth][name]) for name in names) for way in others}
     told = "; ".join(f"{way} by up to {number_of(f'{100 * each:.0f}', 'point')}" for way, each in far.items())
@@ -114,12 +114,12 @@ def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float
 
 
 def figure_of_gains(
-    foreseen: Mapping[tuple[str, float], Row], truth: Mapping[tuple[str, float], float]
+    foreseen: Mapping[tuple[str, float], Row], truth: Mapping[tuple[str, float], tuple[float, float, float]]
 ) -> dict[str, Any]:
     """Return arguments for `show_figure`: the fraction of a run's time that faster stages save.
 
     Three values are shown for each faster stage: the saving that its share in a profile promises, the saving that
-    `what_if` predicts, and the real saving.
+    `what_if` predicts, and the real saving. `truth` holds each real saving and its interval.
     """
     import matplotlib.pyplot as plt
 
@@ -128,7 +128,7 @@ def figure_of_gains(
     places, rows = np.arange(len(names)), list(foreseen.values())
     told = [not row.why for row in rows]
     promised = [100 * row.promised for row in rows]
-    axes.plot(promised, places - 0.2, "x", color=OKABE_ITO[1], markersize=9, label="its share promises")
+    axes.plot(promised, places - 0.2, "x", color=OKABE_ITO[1], markersize=9, label="by its share")
     seen = [(place, row) for place, row in zip(places, rows, strict=True) if not row.why]
     for place, row in zip(places, rows, strict=True):
         if row.why:
@@ -138,8 +138,9 @@ def figure_of_gains(
         xerr=[[100 * (row.gain - row.low) for _, row in seen], [100 * (row.high - row.gain) for _, row in seen]],
         fmt="o", color=OKABE_ITO[0], capsize=4, label="what_if",
     )  # fmt: skip
-    real = [100 * truth[idea] for idea in foreseen]
-    axes.plot(real, places + 0.2, "D", color="black", markersize=6, label="really")
+    real, low, high = (100 * np.array([truth[idea][end] for idea in foreseen]) for end in range(3))
+    reach = np.nan_to_num([real - low, high - real], posinf=0.0)
+    axes.errorbar(real, places + 0.2, xerr=reach, fmt="D", color="black", markersize=6, capsize=4, label="real")
     axes.axvline(0, color="grey", linewidth=1)
     axes.set(yticks=places, yticklabels=names, xlabel="time saved (% of a run)", ylim=(len(names) - 0.4, -0.6))
     figure.legend(loc="outside upper center", ncols=3)
@@ -150,13 +151,12 @@ def figure_of_gains(
     )
     off = [abs(g - t) for g, t in zip(gains, real, strict=True) if g == g]
     missed = [abs(p - t) for p, t in zip(promised, real, strict=True)]
-    nearest = (
-        f"what_if was off by up to {number_of(f'{max(off):.0f}', 'point')}, " if off else "what_if refused each time, "
-    )
+    nearest, promise = (number_of(f"{max(each, default=0):.0f}", "point") for each in (off, missed))
+    answered = f"what_if was off by up to {nearest}." if off else "what_if refused each time."
     return {
         "figure": figure,
         "alt": f"Time saved in percent. {words}.",
-        "caption": f"{nearest}the promise of the profile's share by up to {max(missed):.0f}. Where stages overlap, "
-        "only the one that all others wait for is worth anything.",
-        "data": {"idea": names, "promised (%)": promised, "foreseen (%)": gains, "real (%)": real},
+        "caption": f"{answered} The share in the profile was off by up to {promise}. Where stages overlap, only the "
+        "one that all others wait for is worth anything.",
+        "data": {"idea": names, "promised (%)": promised, "foreseen (%)": gains, "real (%)": real.tolist()},
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.bottleneck import Work, wall
+from tinybench.bottleneck import wall
 from tinybench.latency import timed_calls
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
@@ -22,6 +22,7 @@ from tinybench.support.basics.numbers import number_of, plural
 from tinybench.support.basics.onnx_files import load_graph
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
+from tinybench.support.profiling.roofline_model import Work
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.roofline.onnx_trace import as_feeds, own_name, run_traced
 from tinybench.tools.roofline.operator_work import Counted, counted_operators

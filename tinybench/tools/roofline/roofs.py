@@ -84,10 +84,23 @@ class Roofs:
         found = [result for result in self.bandwidths if result.metadata["kind"] == "read"]
         return sorted(found, key=lambda result: int(result.metadata["working_set"]))
 
+    @property
+    def fastest_reads(self) -> dict[int, BenchmarkResult]:
+        """The fastest read of each working set or a larger one, by size.
+
+        A nearer cache is at least as fast as a farther one. If a small working set is read more slowly, the
+        instructions of the read were the limit, and not the cache.
+        """
+        found: dict[int, BenchmarkResult] = {}
+        for result in reversed(self.reads):
+            farther = next(reversed(found.values()), result)
+            found[result.metadata["working_set"]] = max(farther, result, key=lambda each: each.median)
+        return dict(reversed(found.items()))
+
     def bandwidth(self, working_set: float) -> float:
-        """Return the bytes/s at which a working set is read, interpolated between the measured working sets."""
-        sizes = [np.log(result.metadata["working_set"]) for result in self.reads]
-        return 1e9 * float(np.interp(np.log(max(working_set, 1)), sizes, [result.median for result in self.reads]))
+        """Return the bytes/s at which a working set is read, interpolated between the `fastest_reads`."""
+        sizes, rates = np.log([*self.fastest_reads]), [result.median for result in self.fastest_reads.values()]
+        return 1e9 * float(np.interp(np.log(max(working_set, 1)), sizes, rates))
 
     def level(self, working_set: float) -> str:
         """Return the name of the first cache that can hold a working set, or ``"memory"`` if none can.
@@ -101,10 +114,11 @@ class Roofs:
     def levels(self) -> dict[str, BenchmarkResult]:
         """The read bandwidth of each cache, and of the largest working set, by name.
 
-        For a cache, it is the bandwidth of a working set that fills half of the cache. The largest working set has the
-        name ``"memory"`` if it is at least twice as large as the largest cache. Otherwise its name is its size.
+        For a cache, it is the bandwidth of a working set that fills half of the cache, among the `fastest_reads`. The
+        largest working set has the name ``"memory"`` if it is at least twice as large as the largest cache. Otherwise
+        its name is its size.
         """
-        by_size = {result.metadata["working_set"]: result for result in self.reads}
+        by_size = self.fastest_reads
         wanted = {level: size // 2 // 64 * 64 for level, size in self.caches.items()}
         found = {level: by_size[size] for level, size in wanted.items() if size in by_size}
         last = max(by_size)
@@ -153,6 +167,12 @@ class Roofs:
                 f"Half of {last} is read hardly faster than {[*levels][-1]}: this machine may have only a part of it, "
                 "as a virtual one does, or others use it now."
             )
+        told += [
+            f"{level} is read no faster than {bytes_text(result.metadata['working_set'])} here, whose rate stands for "
+            "it: the instructions of the read are the limit."
+            for level, result in (self.levels.items() if self.reads else ())
+            if level in self.caches and result.metadata["working_set"] > self.caches[level]
+        ]
         return told
 
     def __str__(self) -> str:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
+from tinybench.scaling import best_workers, fit_usl, speedup
 from tinybench.support.basics.arguments import check_least, check_share
 from tinybench.support.basics.numbers import finite, number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
+from tinybench.support.profiling.scaling_laws import amdahl, gustafson, usl
 
 Seconds = Mapping[int, Sequence[float]]
 Fit = Callable[[dict[int, float]], "float | Sequence[float]"]

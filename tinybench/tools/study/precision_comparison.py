@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tinybench.accuracy import parity, wilson_interval
-from tinybench.bottleneck import types_that_ran
 from tinybench.latency import measure_latencies
 from tinybench.onnx import OnnxModel, both_answers, operator_shares
+from tinybench.precision import types_that_ran
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.class_labels import output_kind
 from tinybench.support.basics.numbers import number_of, with_ends
