@@ -14,8 +14,8 @@ from autograder.checks import judges
 from autograder.checks.check_helpers import *
 from autograder.checks.m11_onnx import evaluate, graph, room
 from autograder.checks.plain_answers import array
-from tinybench.onnx import weights
 from tinybench.quantize import integer_operators
+from tinybench.support.basics.onnx_files import weights
 
 
 def _reference(op: str, *inputs: np.ndarray) -> np.ndarray:

@@ -26,11 +26,11 @@ from sklearn.preprocessing import StandardScaler
 from tinybench import quantize
 from tinybench.course import cached_fit
 from tinybench.latency import measure_latencies
-from tinybench.onnx import OnnxModel, session_options, to_onnx, weights
+from tinybench.onnx import OnnxModel, session_options, to_onnx
 from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.onnx_files import load_graph
+from tinybench.support.basics.onnx_files import load_graph, weights
 from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.study.conversion import study_variants
 from tinybench.tools.study.decisions import study_decision, study_requirements

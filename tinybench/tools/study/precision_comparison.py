@@ -15,11 +15,12 @@ import numpy as np
 from tinybench.accuracy import output_kind, parity, wilson_interval
 from tinybench.bottleneck import types_that_ran
 from tinybench.latency import as_input, measure_latencies
-from tinybench.onnx import OnnxModel, both_answers, operator_shares
+from tinybench.onnx import OnnxModel, operator_shares
 from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
+from tinybench.support.engines.parity_rows import both_answers
 from tinybench.support.profiling.matrix_operators import FOUR_BITS
 
 FP32 = "FP32"
