@@ -17,7 +17,7 @@ LEFT = {
     "measure_cold_start": ROWS, "measure_accuracy": ROWS, "measure_memory": ROWS, "memory_stages": ROWS,
     "measure_energy": ROWS, "cpu_utilisation": ROWS, "Benchmark.run_latency_benchmark": ROWS,
     "Benchmark.run_throughput_benchmark": ROWS, "open_loop": ROWS, "until_decided": ROWS,
-    "model_size": FIXED, "merge_results": FIXED, "prune_weights": FIXED, "prune_units": FIXED, "low_rank": FIXED,
+    "model_size": FIXED, "merge_results": FIXED, "prune_weights": FIXED, "prune_units": FIXED,
     "Journal.record": FIXED, "instances_needed": FIXED, "judge": FIXED, "types_that_ran": FIXED,
     "DriftAlarm.update": FIXED, "membership_probability": FIXED, "replicate": FIXED,
     "output_kind": SAME, "check_parity": SAME, "distillation_loss": SAME,

@@ -43,6 +43,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
 from tinybench.support.basics import grouped_rows
 from tinybench.support.comparisons import two_samples
+from tinybench.support.compression import seeds
 from tinybench.support.profiling import what_if_gains
 from tinybench.support.traffic import load_checks, queue_runs
 from tinybench.tools.history import steps
@@ -285,8 +286,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda name, v: production.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, [1.0]) for name in REQUIREMENTS] + [(name, FLAT) for name in ("accuracy_min", "energy_budget_mj")],
     ),
-    "compress.seed_verdict": (
-        lambda found: isinstance(found, str), compress.seed_verdict, of([[], [(0.0, 0.0)], [(NAN, 1.0)] * 2, [(0.0, 0.0)] * 2])
+    "seeds.seed_verdict": (
+        lambda found: isinstance(found, str), seeds.seed_verdict, of([[], [(0.0, 0.0)], [(NAN, 1.0)] * 2, [(0.0, 0.0)] * 2])
     ),
     "compress.softmax": (
         lambda found: np.allclose(found.sum(axis=1), 1), compress.softmax,
