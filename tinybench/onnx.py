@@ -19,12 +19,12 @@ from tinybench.latency import check_runs, describe_input, session_call
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.onnx_files import load_graph
 from tinybench.support.basics.type_checks import check_kinds
-from tinybench.support.engines.conversion import save_converted
 from tinybench.support.engines.network_layers import other_ending, relu_layers
 from tinybench.support.engines.operator_trace import OperatorProfile, node_durations, record_trace
 from tinybench.support.engines.parity_rows import both_answers, likely_cause, row_gaps
-from tinybench.support.engines.pipeline_stages import stage_results, warm_stages
+from tinybench.support.engines.saved_conversion import save_converted
 from tinybench.support.engines.sessions import fresh_options, load_session
+from tinybench.support.engines.timed_stages import stage_results, warm_stages
 from tinybench.support.rounds.checked_calls import Clock
 
 

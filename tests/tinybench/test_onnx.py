@@ -26,7 +26,7 @@ from tinybench.course import cached_fit
 from tinybench.onnx import OnnxModel, check_parity, numpy_baseline, operators, time_breakdown, to_onnx
 from tinybench.support.basics.onnx_files import load_graph, refuse_bad_weights, weights
 from tinybench.support.engines.operator_trace import node_durations
-from tinybench.support.engines.pipeline_stages import pipeline_stages
+from tinybench.support.engines.timed_stages import pipeline_stages
 from tinybench.support.numpy_models import numpy_twin
 
 RNG = np.random.default_rng(0)

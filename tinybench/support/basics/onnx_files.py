@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.whole_files import replacing
 
 
@@ -52,7 +53,8 @@ def refuse_bad_weights(source: Any) -> None:
     for name, values in weights(source).items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             bad = int((~np.isfinite(values)).sum())
-            raise ValueError(f"{bad} of {values.size} values in {name!r} are NaN or infinite: the training went wrong")
+            of = number_of(values.size, "value")
+            raise ValueError(f"{bad} of {of} in {name!r} are NaN or infinite: the training went wrong")
 
 
 def tidy_opsets(graph: Any) -> None:

@@ -38,7 +38,7 @@ def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) 
         return "higher"
     if highs.max() < 0:
         return "lower"
-    return f"undecided: not established over {len(ends)} seeds"
+    return f"undecided: not established over {number_of(len(ends), 'seed')}"
 
 
 @dataclass(frozen=True)

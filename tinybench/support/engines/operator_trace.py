@@ -36,7 +36,7 @@ def node_durations(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> d
             key = event["args"]["op_name"], event["name"].removesuffix("_kernel_time")
             durations.setdefault(key, []).append(event["dur"])
     if not any(map(sum, durations.values())):
-        raise ValueError(f"no operator ran after the first {skip_runs} runs; record more runs")
+        raise ValueError(f"no operator ran after the first {number_of(skip_runs, 'run')}; record more runs")
     return durations
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tinybench.accuracy import ParityResult, parity
 from tinybench.latency import as_callable
+from tinybench.support.basics.numbers import number_of
 
 
 def both_answers(model: Any, onnx_model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -33,5 +34,5 @@ def row_gaps(original: np.ndarray, converted: np.ndarray) -> np.ndarray:
 
 def likely_cause(found: ParityResult) -> str:
     """Return how many rows keep their label, and where to look for the difference."""
-    kept = f"{found.label_agreement:.2%} of {found.rows} rows keep their label"
+    kept = f"{found.label_agreement:.2%} of {number_of(found.rows, 'row')} keep their label"
     return f"{kept}. Look for a missing preprocessing step or a float64 model"
