@@ -169,8 +169,9 @@ def benchmark_a_model(out: Path) -> None:
     from sklearn.neural_network import MLPClassifier
 
     from tinybench.latency import measure_latencies
-    from tinybench.onnx import new_session
+    from tinybench.onnx import session_options
     from tinybench.shell.timed_comparison import comparison_table
+    from tinybench.support.engines.sessions import new_session
     from tinybench.support.reports.study_figures import plot_metric
 
     with _step("tinybench at work: one digits network in scikit-learn and in ONNX Runtime"):
@@ -178,7 +179,7 @@ def benchmark_a_model(out: Path) -> None:
         images = (digits.data / 16).astype(np.float32)
         model = MLPClassifier((64,), max_iter=400, random_state=0).fit(images[:1200], digits.target[:1200])
         content = to_onnx(model, images[:1], options={"zipmap": False}).SerializeToString()
-        models = {"scikit-learn": model, "ONNX Runtime": new_session(content)}
+        models = {"scikit-learn": model, "ONNX Runtime": new_session(content, session_options())}
         results = measure_latencies(models, images[:1], measurement_runs=300, seed=0)
     print(f"\n{comparison_table(results)}")
     figure = out / "latency.png"

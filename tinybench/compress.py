@@ -4,19 +4,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tinybench.accuracy import mcnemar
-from tinybench.support.basics.layer_networks import Layer, activations, check_layers
-from tinybench.support.basics.numbers import number_of, with_ends
+from tinybench.support.basics.layer_networks import Layer, check_layers
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.verdict import Comparison
+from tinybench.support.compression.journal_pages import Entry, JournalPages, changes, decided
+from tinybench.support.compression.seeds import AccuracyChange
+from tinybench.support.compression.training import train_network
 from tinybench.support.rounds.input_notes import check_runs
 
 
@@ -117,21 +116,28 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
     return made
 
 
+def log_softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
+    """Return the logarithms of the softmax probabilities, of the same shape as the scores, (n, classes).
+
+    Raise ValueError if the temperature is not above 0, or if a score is not finite.
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature is {temperature}; it must be above 0")
+    if not np.isfinite(scores).all():
+        raise ValueError("a score is NaN or infinite: training went wrong; use a lower learning rate")
+    z = np.asarray(scores) / temperature
+    z = z - z.max(axis=1, keepdims=True)
+    logs: np.ndarray = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+    return logs
+
+
 def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
     """Return probabilities of the same shape as the scores, (n, classes); each row sums to 1.
 
     The higher the temperature, the closer the probabilities are to each other. Raise ValueError if the temperature is
     not above 0, or if a score is not finite.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature is {temperature}; it must be above 0")
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            "a score is NaN or infinite, so it has no probability: training went wrong; use a lower learning rate"
-        )
-    z = np.asarray(scores) / temperature
-    powers = np.exp(z - z.max(axis=1, keepdims=True))
-    probabilities: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
+    probabilities: np.ndarray = np.exp(log_softmax(scores, temperature))
     return probabilities
 
 
@@ -153,10 +159,10 @@ def distillation_loss(
         Weight of the teacher's part of the loss, from 0 to 1.
     """
     rows = np.arange(len(labels))
-    hard = -np.log(softmax(scores)[rows, labels]).mean()
+    hard = -log_softmax(scores)[rows, labels].mean()
     if teacher is None:
         return float(hard)
-    soft = -(softmax(teacher, temperature) * np.log(softmax(scores, temperature))).sum(axis=1).mean()
+    soft = -(softmax(teacher, temperature) * log_softmax(scores, temperature)).sum(axis=1).mean()
     return float((1 - share) * hard + share * temperature**2 * soft)
 
 
@@ -173,185 +179,16 @@ def distillation_gradient(
     return slope / len(rows)
 
 
-def adam_step(part: np.ndarray, slope: np.ndarray, mean: np.ndarray, square: np.ndarray, rate: float) -> None:
-    """Change the weights `part` in place by one step of Adam (Kingma, Ba, 2015) against the gradient `slope`.
-
-    The running means `mean` and `square` are updated, too.
-    """
-    mean += 0.1 * (slope - mean)
-    square += 0.001 * (slope * slope - square)
-    part -= rate * mean / (np.sqrt(square) + 1e-8)
+def train(layers: Sequence[Layer], X: Any, y: Any, epochs: int, **options: Any) -> list[Layer]:
+    """Train a network further by `distillation_gradient`. Return the result. See `train_network` for the options."""
+    return train_network(distillation_gradient, layers, X, y, epochs, **options)
 
 
-def train(
-    layers: Sequence[Layer],
-    X: Any,
-    y: Any,
-    epochs: int,
-    *,
-    seed: int,
-    teacher: Any = None,
-    temperature: float = 4.0,
-    share: float = 0.9,
-    keep_zeros: bool = True,
-    rate: float = 2e-3,
-    batch: int = 100,
-) -> list[Layer]:
-    """Train a network further, in float32, by Adam with a learning rate that falls linearly to 0. Return the result.
-
-    Parameters
-    ----------
-    layers
-        The network to start from, which is not changed.
-    X, y
-        Rows of shape (n, inputs), and their labels, from 0 to outputs − 1; else ValueError.
-    epochs, batch
-        Number of times that each row is used, and number of rows in a step.
-    seed
-        Seed of the order of the rows.
-    teacher, temperature, share
-        The teacher's scores, of shape (n, outputs), to learn from; None to learn from labels alone. See
-        `distillation_loss`.
-    keep_zeros
-        Whether weights that are exactly 0 stay 0, so that pruned weights do not grow back.
-    rate
-        Learning rate of the first step.
-    """
-    net = [Layer(W.astype(np.float32), b.astype(np.float32), relu) for W, b, relu in check_layers(layers)]
-    X, y = np.asarray(X, np.float32), np.asarray(y)
-    shape = (len(X), len(net[-1].b))
-    check_runs("epochs", epochs, 1)
-    check_runs("batch", batch, 1)
-    if X.ndim != 2 or not len(X) or X.shape[1] != len(net[0].W) or not np.isfinite(X).all():
-        raise ValueError(
-            f"X has shape {X.shape}, or holds NaN; rows of {number_of(len(net[0].W), 'finite number')} are expected"
-        )
-    if y.shape != shape[:1] or not np.isin(y, np.arange(shape[1])).all():
-        raise ValueError(f"y needs a label from 0 to {shape[1] - 1} for each of {number_of(len(X), 'row')}")
-    if teacher is not None and np.shape(teacher) != shape:
-        raise ValueError(f"the teacher's scores have shape {np.shape(teacher)}; {shape} is expected")
-    masks = [layer.W != 0 for layer in net]
-    moments = [[np.zeros((2, *part.shape), np.float32) for part in (layer.W, layer.b)] for layer in net]
-    rng, steps, step = np.random.default_rng(seed), epochs * math.ceil(len(X) / batch), 0
-    for _ in range(epochs):
-        order = rng.permutation(len(X))
-        for start in range(0, len(X), batch):
-            rows = order[start : start + batch]
-            pace = rate * (1 - step / steps)
-            step += 1
-            pace *= math.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-            values = activations(net, X[rows])
-            taught = None if teacher is None else np.asarray(teacher)[rows]
-            slope = distillation_gradient(values[-1], y[rows], taught, temperature, share).astype(np.float32)
-            for i in reversed(range(len(net))):
-                W, b, _ = net[i]
-                slopes = values[i].T @ slope, slope.sum(axis=0)
-                if i:
-                    slope = slope @ W.T * (values[i] > 0 if net[i - 1].relu else np.float32(1))
-                for part, its_slope, (mean, square) in zip((W, b), slopes, moments[i], strict=True):
-                    adam_step(part, its_slope, mean, square, pace)
-                if keep_zeros:
-                    np.multiply(W, masks[i], out=W)
-    return check_layers(net)
-
-
-def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) -> str:
-    """Return the verdict on a difference between two networks, from the intervals of all training seeds together.
-
-    The verdict is ``"equivalent"``, ``"higher"``, ``"lower"``, or ``"undecided: not established over 2 seeds"`` with
-    the number of seeds.
-
-    Parameters
-    ----------
-    intervals
-        One ``(lower, upper)`` for each seed. Raises ValueError if there are fewer than two intervals, or if one
-        contains NaN.
-    margin
-        A difference between −margin and margin does not matter. With 0, every difference matters.
-    """
-    ends = np.asarray(intervals, float).reshape(-1, 2)
-    if len(ends) < 2 or np.isnan(ends).any():
-        had = number_of(len(ends), "interval")
-        raise ValueError(f"{had}, or some are NaN; one seed says nothing about scatter: train with two or more")
-    lows, highs = ends[:, 0], ends[:, 1]
-    if margin > 0 and lows.min() >= -margin and highs.max() <= margin:
-        return "equivalent"
-    if lows.min() > 0:
-        return "higher"
-    if highs.max() < 0:
-        return "lower"
-    return f"undecided: not established over {len(ends)} seeds"
-
-
-@dataclass(frozen=True)
-class AccuracyChange:
-    """The differences in accuracy between two training recipes, a and b: one for each seed, with 95 % intervals.
-
-    ``str`` gives a sentence.
-    """
-
-    name_a: str
-    name_b: str
-    differences: tuple[float, ...]
-    intervals: tuple[tuple[float, float], ...]
-    margin: float = 0.0
-
-    __repr__ = short_repr
-
-    @property
-    def verdict(self) -> str:
-        """The verdict from all seeds together."""
-        return seed_verdict(self.intervals, self.margin)
-
-    def __str__(self) -> str:
-        """Return the names, the change of each seed in points, and the verdict."""
-        each = [
-            f"{'+' if d > 0 else ''}{with_ends(100 * d, (100 * low, 100 * high))}"
-            for d, (low, high) in zip(self.differences, self.intervals, strict=True)
-        ]
-        return f"{self.name_a} against {self.name_b}: accuracy {', '.join(each)} points; {self.verdict}"
-
-
-def accuracy_change(
-    y: Any,
-    labels_a: Sequence[Any],
-    labels_b: Sequence[Any],
-    names: tuple[str, str],
-    margin: float = 0.0,
-    groups: Any = None,
-) -> AccuracyChange:
-    """Compare two training recipes by the labels that their networks predict for the same rows.
-
-    Each recipe has one network, and so one sequence of labels, for each seed. `groups` names the group of each row if
-    rows depend on each other; the intervals are then by groups.
-    """
-    if len(labels_a) != len(labels_b) or len(labels_a) < 2:
-        raise ValueError(f"{len(labels_a)} and {len(labels_b)} seeds; train each recipe with the same two or more")
-    found = [mcnemar(y, a, b, groups) for a, b in zip(labels_a, labels_b, strict=True)]
-    intervals = tuple(each.difference_ci for each in found)
-    return AccuracyChange(*names, tuple(each.difference for each in found), intervals, margin)
-
-
-VERDICTS = ("keep", "reject", "undecided")
 Measured = Comparison | AccuracyChange
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One entry of a journal: the attempt, its baseline, and what was expected, changed, measured and decided."""
-
-    name: str
-    against: str
-    hypothesis: str
-    change: str
-    measurements: tuple[str, ...]
-    verdict: str
-
-    __repr__ = short_repr
-
-
 @dataclass
-class Journal:
+class Journal(JournalPages):
     """A journal of optimisations. Each entry makes one change to the current baseline; see `Journal.record`.
 
     Parameters
@@ -370,37 +207,6 @@ class Journal:
 
     __repr__ = short_repr
 
-    def check_words(self, name: str, hypothesis: str, verdict: str) -> None:
-        """Raise ValueError if an entry has no hypothesis, an unknown verdict, or a name that is already taken."""
-        if not hypothesis.strip():
-            raise ValueError(f"{name}: write down first what you expect, and why")
-        if verdict not in VERDICTS:
-            raise ValueError(f"verdict is {verdict!r}; it must be one of {', '.join(VERDICTS)}")
-        if name == self.baseline or name in [entry.name for entry in self.entries]:
-            raise ValueError(f"{name!r} is in the journal already; give the new attempt a name of its own")
-
-    def __str__(self) -> str:
-        """Return the entries as lines of text."""
-        lines = []
-        for number, entry in enumerate(self.entries, start=1):
-            lines.append(f"{number}. {entry.name} ({entry.change}), against {entry.against}: {entry.verdict.upper()}")
-            lines += [f"   expected: {entry.hypothesis}", *(f"   measured: {text}" for text in entry.measurements)]
-        return "\n".join([*lines, f"kept: {self.baseline}"])
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        rows = (
-            {
-                "tried": entry.name,
-                "against": entry.against,
-                "change": entry.change,
-                "expected": entry.hypothesis,
-                "measured": "\n".join(entry.measurements),
-                "verdict": entry.verdict,
-            }
-            for entry in self.entries
-        )
-        return {"text/plain": str(self), "text/html": Table(rows, f"kept: {self.baseline}").html()}
-
     def record(
         self, name: str, hypothesis: str, settings: Mapping[str, Any], measurements: Sequence[Measured], verdict: str
     ) -> Entry:
@@ -413,7 +219,7 @@ class Journal:
         settings
             All settings of the attempt. Exactly one differs from those of the baseline.
         measurements
-            Comparisons of `name` with the current baseline, in this order; see `compare` and `accuracy_change`.
+            Comparisons of `name` with the baseline, in this order; each has `name_a` and `name_b`.
 
         Raises
         ------
@@ -421,7 +227,7 @@ class Journal:
             If a rule of the journal is broken. In this case, nothing is recorded.
         """
         self.check_words(name, hypothesis, verdict)
-        changed = changes(self.settings, settings)
+        changed = changes(self.settings, settings)  # such as ["units: 512 → 256"]
         if len(changed) != 1:
             raise ValueError(f"{len(changed)} changes at once ({'; '.join(changed)}); an entry has exactly one")
         for each in measurements:
@@ -432,23 +238,5 @@ class Journal:
             raise ValueError(
                 f"{verdict!r} needs a significant measurement; measure longer, or record it as 'undecided'"
             )
-        entry = Entry(name, self.baseline, hypothesis, changed[0], tuple(str(each) for each in measurements), verdict)
-        self.entries.append(entry)
-        if verdict == "keep":
-            self.baseline, self.settings = name, dict(settings)
-        return entry
-
-
-def decided(measurement: Measured) -> bool:
-    """Return whether a measurement is decided: significant or equivalent, and not an estimate."""
-    return getattr(measurement, "measured", True) and not measurement.verdict.startswith("undecided")
-
-
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the differences between two settings, such as ``"precision: FP32 → INT8"``, sorted by name.
-
-    If a name is missing on one side, its value there is ``none``.
-    """
-    names = sorted(before.keys() | after.keys())
-    pairs = {name: (before.get(name, "none"), after.get(name, "none")) for name in names}
-    return [f"{name}: {old} → {new}" for name, (old, new) in pairs.items() if old != new]
+        entry = Entry(name, self.baseline, hypothesis, changed[0], tuple(map(str, measurements)), verdict)
+        return self.add(entry, settings)

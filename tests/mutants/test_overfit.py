@@ -15,7 +15,7 @@ SAME = "what it returns is the same for the beginning of the input"
 LEFT = {
     "measure_latencies": ROWS, "measure_accuracy": ROWS, "measure_memory": ROWS,
     "measure_energy": ROWS, "cpu_utilisation": ROWS, "open_loop": ROWS, "until_decided": ROWS,
-    "model_size": FIXED, "prune_weights": FIXED, "prune_units": FIXED, "low_rank": FIXED,
+    "model_size": FIXED, "prune_weights": FIXED, "prune_units": FIXED,
     "Journal.record": FIXED, "instances_needed": FIXED, "types_that_ran": FIXED,
     "DriftAlarm.update": FIXED, "membership_probability": FIXED, "replicate": FIXED,
     "check_parity": SAME, "distillation_loss": SAME,

@@ -16,7 +16,16 @@ from sklearn.neural_network import MLPClassifier
 
 from tinybench import compress
 from tinybench.comparison import compare
-from tinybench.compress import Journal, accuracy_change, factorise, low_rank, prune_units, prune_weights, softmax, train
+from tinybench.compress import (
+    Journal,
+    distillation_loss,
+    factorise,
+    low_rank,
+    prune_units,
+    prune_weights,
+    softmax,
+    train,
+)
 from tinybench.course import cached_fit
 from tinybench.onnx import OnnxModel, operators
 from tinybench.quantize import integer_operators, quantize_static_int8
@@ -29,6 +38,8 @@ from tinybench.support.basics.layer_networks import (
     save_layers,
     zipped_size,
 )
+from tinybench.support.compression.journal_pages import changes
+from tinybench.support.compression.seeds import AccuracyChange, accuracy_change, seed_verdict
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 20)).astype(np.float32)
@@ -259,6 +270,28 @@ def test_shares_out_of_range(share: float) -> None:
             prune(broken(), share)
 
 
+def test_a_loss_far_from_the_label_is_large_and_not_infinite() -> None:
+    assert distillation_loss([[0, 800]], [0]) == 800
+    assert distillation_loss([[0, 800]], [1], [[0, 0]], 1.0, 1.0) == pytest.approx(400)
+
+
+@given(st.sampled_from([(30, 20, 12, 4), (40, 8, 8, 4), (12, 10)]), st.integers(1, 4))
+def test_layers_are_split_where_that_saves_work(sizes: tuple[int, ...], rank: int) -> None:
+    network = initial_layers(sizes, 0)
+    shapes: list[tuple[int, ...]] = []
+    for n, m in (layer.W.shape for layer in network):
+        shapes += [(n, rank), (rank, m)] if rank * (n + m) < n * m else [(n, m)]
+    assert [layer.W.shape for layer in low_rank(network, rank)] == shapes
+
+
+def test_a_journal_keeps_a_copy_of_the_settings() -> None:
+    journal, half = Journal("base", dict(SETTINGS)), {"units": 256, "bits": 32}
+    entry = journal.record("new", "faster", half, [UNCLEAR, CLEAR], "keep")
+    half["units"] = 1
+    assert journal.settings == {"units": 256, "bits": 32}
+    assert entry.measurements == (str(UNCLEAR), str(CLEAR))
+
+
 def test_ranks_out_of_range() -> None:
     for bad, why in (3, "rank 2 at most"), (0, "rank"), (1.5, "rank"):
         with pytest.raises(ValueError, match=why):
@@ -300,7 +333,7 @@ ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(lambda pair: (min(pair)
 
 @given(st.lists(ends, min_size=2, max_size=5), st.sampled_from([0.0, 0.1, 0.5]))
 def test_seeds_must_be_unanimous(intervals: list[tuple[float, float]], margin: float) -> None:
-    verdict = compress.seed_verdict(intervals, margin)
+    verdict = seed_verdict(intervals, margin)
     inside = margin > 0 and all(-margin <= low and high <= margin for low, high in intervals)
     assert (verdict == "equivalent") == inside
     assert (verdict == "higher") == (not inside and all(low > 0 for low, _ in intervals))
@@ -310,7 +343,7 @@ def test_seeds_must_be_unanimous(intervals: list[tuple[float, float]], margin: f
 def test_one_seed_is_not_enough() -> None:
     for intervals, why in ([(0.1, 0.2)], "two or more"), ([(0.1, 0.2), (math.nan, 0.3)], "NaN"):
         with pytest.raises(ValueError, match=why):
-            compress.seed_verdict(intervals)
+            seed_verdict(intervals)
     for a, b, why in (
         ([y], [y], "1 and 1 seeds"),
         ([y] * 2, [y] * 3, "2 and 3 seeds"),
@@ -330,8 +363,8 @@ def test_accuracy_changes_are_sentences() -> None:
     assert accuracy_change(y, [y, worse], [y, worse], ("a", "b"), margin=0.02).verdict == "equivalent"
 
 
-CLEAR = compress.AccuracyChange("new", "base", (0.1, 0.1), ((0.05, 0.15), (0.05, 0.15)))
-UNCLEAR = compress.AccuracyChange("new", "base", (0.1, 0.0), ((0.05, 0.15), (-0.05, 0.05)))
+CLEAR = AccuracyChange("new", "base", (0.1, 0.1), ((0.05, 0.15), (0.05, 0.15)))
+UNCLEAR = AccuracyChange("new", "base", (0.1, 0.0), ((0.05, 0.15), (-0.05, 0.05)))
 SETTINGS = {"units": 512, "bits": 32}
 
 
@@ -341,7 +374,7 @@ few_settings = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 @given(few_settings, few_settings)
 def test_changes_are_counted(before: dict[str, int], after: dict[str, int]) -> None:
     truth = [name for name in "abcd" if before.get(name) != after.get(name)]
-    assert [text.partition(":")[0] for text in compress.changes(before, after)] == truth
+    assert [text.partition(":")[0] for text in changes(before, after)] == truth
 
 
 @given(st.integers(0, 2), st.booleans(), st.sampled_from(["keep", "reject", "undecided"]))
@@ -372,7 +405,7 @@ def test_journal_measures_against_the_kept_baseline() -> None:
             journal.record(name, hypothesis, half, [CLEAR], verdict)
     journal.record("new", "faster", half, [CLEAR, UNCLEAR], "keep")
     quarter = {"units": 128, "bits": 32}
-    old = compress.AccuracyChange("next", "base", CLEAR.differences, CLEAR.intervals)
+    old = AccuracyChange("next", "base", CLEAR.differences, CLEAR.intervals)
     with pytest.raises(ValueError, match="the kept baseline new"):
         journal.record("next", "faster still", quarter, [old], "keep")
     with pytest.raises(ValueError, match="already"):

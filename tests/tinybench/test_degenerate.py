@@ -49,6 +49,7 @@ from tinybench.support.basics.bootstrap import bca_interval
 from tinybench.support.benchmarks import best_batch
 from tinybench.support.choices import ranked_values
 from tinybench.support.comparisons import two_samples
+from tinybench.support.compression import seeds
 from tinybench.support.profiling import roofline_model, scaling_laws, what_if_gains
 from tinybench.support.scenarios import mlperf, sweeps
 from tinybench.support.traffic import load_checks, queue_laws, queue_runs
@@ -292,8 +293,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda name, v: ship_decision.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, [1.0]) for name in REQUIREMENTS] + [(name, FLAT) for name in ("accuracy_min", "energy_budget_mj")],
     ),
-    "compress.seed_verdict": (
-        lambda found: isinstance(found, str), compress.seed_verdict, of([[], [(0.0, 0.0)], [(NAN, 1.0)] * 2, [(0.0, 0.0)] * 2])
+    "seeds.seed_verdict": (
+        lambda found: isinstance(found, str), seeds.seed_verdict, of([[], [(0.0, 0.0)], [(NAN, 1.0)] * 2, [(0.0, 0.0)] * 2])
     ),
     "compress.softmax": (
         lambda found: np.allclose(found.sum(axis=1), 1), compress.softmax,

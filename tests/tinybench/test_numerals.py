@@ -75,7 +75,6 @@ ALLOWED_IN_CHECKS = {
     "check_peak": {"64 * MiB": "a constant"},
     "check_size": {"truth": "a constant"},
     "check_measure": {"loops": "more than 500", "len(toy.inputs)": "2,000 or more"},
-    "check_dynamic": {"W.shape[1]": "a constant"},
     "check_server": {"len(tried)": "more than 40"},
     "check_gemm_work": {"mine(7, 1, 3).bytes": "a size in bytes, 124 if right"},
     "check_eight": {"len(content)": "a file of thousands"},

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, SGDClassifier
@@ -22,17 +23,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from tinybench import measure_accuracy, measure_latency, onnx
 from tinybench.course import cached_fit
-from tinybench.onnx import (
-    OnnxModel,
-    check_parity,
-    numpy_baseline,
-    operators,
-    pipeline_stages,
-    time_breakdown,
-    to_onnx,
-    weights,
-)
-from tinybench.support.basics.onnx_files import load_graph
+from tinybench.onnx import OnnxModel, check_parity, numpy_baseline, operators, time_breakdown, to_onnx
+from tinybench.support.basics.onnx_files import load_graph, refuse_bad_weights, weights
+from tinybench.support.engines.operator_trace import node_durations
+from tinybench.support.engines.timed_stages import pipeline_stages
 from tinybench.support.numpy_models import numpy_twin
 
 RNG = np.random.default_rng(0)
@@ -141,6 +135,31 @@ def test_graphs_are_inspected(tmp_path: Path) -> None:
     assert operators(path)["MatMul"] == operators(path.read_bytes())["MatMul"] == 3
     shapes = [values.shape for values in weights(path).values()]
     assert all(W.shape in shapes for W in model.coefs_)
+
+
+def test_numbers_keep_their_dtype_and_those_in_attributes_count() -> None:
+    made = helper.make_node("LinearRegressor", ["x"], ["y"], "line", domain="ai.onnx.ml", coefficients=[0.5, 2.0])
+    stored = [numpy_helper.from_array(np.array([7, 9]), "shape")]
+    graph = helper.make_model(helper.make_graph([made], "g", [], [], stored))
+    found = weights(graph)
+    assert list(found) == ["shape", "line/coefficients"]
+    assert found["shape"].dtype == np.int64
+    assert list(found["line/coefficients"]) == [0.5, 2.0]
+    graph.graph.node[0].attribute[0].floats[1] = np.inf
+    with pytest.raises(ValueError, match="1 of 2 values in 'line/coefficients' are NaN or infinite"):
+        refuse_bad_weights(graph)
+
+
+def test_runs_are_skipped_by_their_start_and_only_kernels_count() -> None:
+    events = [
+        {"cat": "Node", "name": f"a_{what}", "ts": 10 * run + 1, "dur": run, "args": {"op_name": "Gemm"}}
+        for run in (3, 1, 2)
+        for what in ("kernel_time", "fence_after")
+    ] + [{"cat": "Session", "name": "model_run", "ts": 10 * run, "dur": 9, "args": {}} for run in (2, 3, 1)]
+    assert node_durations(events, 1) == {("Gemm", "a"): [3, 2]}
+    for skipped, of in ((3, events), (0, [])):
+        with pytest.raises(ValueError, match="no operator ran"):
+            node_durations(of, skipped)
 
 
 @pytest.mark.parametrize(("option", "value"), [("threads", 0), ("threads", 1.5), ("optimization", "fast")])

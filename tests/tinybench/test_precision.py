@@ -13,9 +13,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tinybench.onnx import OnnxModel, operators, weights
+from tinybench.onnx import OnnxModel, operators
 from tinybench.support.basics.layer_networks import initial_layers, save_layers
-from tinybench.support.basics.onnx_files import load_graph, save_graph
+from tinybench.support.basics.onnx_files import load_graph, save_graph, weights
 from tinybench.support.profiling.matrix_operators import PRODUCTS
 from tinybench.tools.study import precision_comparison
 from tinybench.tools.study.four_bits import pack, to_four_bits

@@ -26,12 +26,14 @@ from sklearn.preprocessing import StandardScaler
 from tinybench import quantize
 from tinybench.course import cached_fit
 from tinybench.latency import measure_latencies
-from tinybench.onnx import OnnxModel, session_options, to_onnx, weights
+from tinybench.onnx import OnnxModel, session_options, to_onnx
 from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.onnx_files import load_graph
+from tinybench.support.basics.onnx_files import load_graph, weights
 from tinybench.support.conditions.int8_probe import integer_products
+from tinybench.support.quantizing.grids import QuantParams
+from tinybench.support.quantizing.quantized_files import CalibrationRows
 from tinybench.tools.study.conversion import study_variants
 from tinybench.tools.study.decisions import study_decision, study_requirements
 from tinybench.tools.study.gains import claim_verdict, study_claims
@@ -101,11 +103,9 @@ def test_six_decibels_a_bit() -> None:
 def test_products_are_exact(k: int, zero: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, w = rng.integers(0, 256, (3, k)).astype(np.uint8), rng.integers(-127, 128, (k, 2)).astype(np.int8)
-    grid = quantize.QuantParams(np.array(0.5), np.array(zero))
+    grid = QuantParams(np.array(0.5), np.array(zero))
     exact = (a.astype(int) - zero) @ w.astype(int) * 0.5 * 0.25
-    assert np.array_equal(
-        quantize.int8_matmul(a, grid, w, quantize.QuantParams(np.array(0.25), np.array(0), 8, True)), exact
-    )
+    assert np.array_equal(quantize.int8_matmul(a, grid, w, QuantParams(np.array(0.25), np.array(0), 8, True)), exact)
 
 
 def test_pairs_saturate_and_nothing_else() -> None:
@@ -156,9 +156,7 @@ def test_by_hand_equals_the_file_within_a_step(network: Any, tmp_path: Path, red
     w = next(v for v in stored.values() if v.shape == W.shape)
     scale = float(next(v for v in stored.values() if v.dtype == np.float32 and v.size == 1).ravel()[0])
     grid = quantization_params(X)
-    ours = quantize.int8_matmul(
-        quantize_tensor(X, grid), grid, w, quantize.QuantParams(np.array(scale), np.array(0), 8, True)
-    )
+    ours = quantize.int8_matmul(quantize_tensor(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
     step = float(grid.scale) * scale * 127
     assert np.abs(ours - ReferenceEvaluator(load_graph(made)).run(None, {"x": X})[0]).max() <= step
     assert np.abs(ours - OnnxModel(made).forward(X)).max() <= step
@@ -192,7 +190,9 @@ def test_defaults_follow_the_probe(network: Any, tmp_path: Path, monkeypatch: py
     path = layer(network.coefs_[0], tmp_path / "one.onnx")
     for kind, most in (("saturating", 64), ("exact", 127)):
         probed = {"uint8 × int8": kind, "uint8 × uint8": "exact", "int8 × int8": "exact"}
-        monkeypatch.setattr("tinybench.quantize.integer_products", lambda probed=probed: probed)
+        monkeypatch.setattr(
+            "tinybench.support.quantizing.quantized_files.integer_products", lambda probed=probed: probed
+        )
         stored = weights(quantize_dynamic_int8(path, overwrite=True)).values()
         assert max(int(np.abs(v.astype(int)).max()) for v in stored if v.ndim == 2) == most
     with pytest.raises(ValueError, match="weight_type is 'int4'; it must be one of int8, uint8"):
@@ -333,7 +333,7 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("n", "batch"), [(10, 4), (8, 4), (3, 64), (1, 1)])
 def test_calibration_rows_come_batch_by_batch(n: int, batch: int) -> None:
-    reader = quantize.CalibrationRows(X[:n].astype(float), "pixels", batch)
+    reader = CalibrationRows(X[:n].astype(float), "pixels", batch)
     for start in range(0, n, batch):
         piece = reader.get_next()
         assert piece is not None
@@ -403,7 +403,7 @@ def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
 def test_full_range_stands_beside_where_products_saturate(
     network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    for module in ("quantize", "tools.study.conversion"):
+    for module in ("support.quantizing.quantized_files", "tools.study.conversion"):
         monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": kind})
     notes: list[str] = []
     variants = study_variants(network, X, X[:64], tmp_path, 1, notes)
@@ -419,7 +419,7 @@ def test_full_range_stands_beside_where_products_saturate(
 
 
 def test_what_saturates_is_not_shipped(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("quantize", "tools.study.conversion"):
+    for module in ("support.quantizing.quantized_files", "tools.study.conversion"):
         monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": "saturating"})
     study = tradeoff_study(
         network, X[400:], y[400:], calibration=X[:256], batch_sizes=(32,), rounds=6, memory_repeats=0,

@@ -78,8 +78,6 @@ VARIANTS = {
     ],
     "answer_bits": [
         ("bits_rounded", "return 38 - 3 * 6.02", "return 20"),
-        ("shrink_by_fraction", "return 4 * 784 * 512 / (784 * 512 + 4 * 512)",
-         "from fractions import Fraction\n\n    old, new = 4 * 784 * 512, 784 * 512 + 4 * 512\n    return Fraction(old, new)"),
     ],
     "int8_matmul": [
         ("matmul_einsum", """    left = a.astype(np.int32) - a_params.zero_point.astype(np.int32)
@@ -125,14 +123,6 @@ VARIANTS = {
         ("operators_by_nodes", "before, _ = maker(quantized)",
          'before = next((n.op_type for n in graph.node if quantized in n.output), "")'),
     ],
-    "quantize_dynamic_int8": [
-        ("dynamic_by_keywords", "quantize_dynamic(source, target, weight_type=kind, per_channel=per_channel, reduce_range=reduce_range)",
-         "how = dict(per_channel=per_channel, reduce_range=reduce_range, weight_type=kind)\n"
-         "    print('quantising', source.name)\n"
-         "    return quantize_dynamic(str(source), str(target), **how)"),
-        ("dynamic_by_position", "quantize_dynamic(source, target, weight_type=kind, per_channel=per_channel, reduce_range=reduce_range)",
-         "quantize_dynamic(source, target, ['MatMul', 'Gemm'], per_channel, reduce_range, kind)"),
-    ],
     "saturating_matmul": [
         ("saturating_padded", """    for k in range(0, a.shape[1], 2):
         sums += np.clip(left[:, k : k + 2] @ right[k : k + 2], -(2**15), 2**15 - 1)
@@ -147,10 +137,6 @@ VARIANTS = {
             for j, column in enumerate(right.T):
                 pair = sum(int(x) * int(y) for x, y in zip(row[k : k + 2], column[k : k + 2]))
                 sums[i, j] += max(-32768, min(pair, 32767))"""),
-    ],
-    "answer_saturation": [
-        ("safe_weight_searched", "return 32767 // (2 * 255)", "return max(w for w in range(128) if 255 * w + 255 * w < 2**15)"),
-        ("safe_weight_float", "return 32767 // (2 * 255)", "return np.floor(32767 / 510)"),
     ],
     "clipped_share": [
         ("clipped_by_range", """    low, high = (dequantize(np.array(limit), params) for limit in params.limits)

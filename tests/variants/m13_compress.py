@@ -17,15 +17,15 @@ FACTORS = """    U, sizes, V = np.linalg.svd(layer.W, full_matrices=False)
     first = Layer(U[:, :rank] * root, np.zeros(rank, layer.W.dtype), relu=False)
     return [first, Layer(root[:, None] * V[:rank], layer.b, layer.relu)]
 """
-SOFTMAX = """    z = np.asarray(scores) / temperature
-    powers = np.exp(z - z.max(axis=1, keepdims=True))
-    probabilities: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
-    return probabilities
+LOG_SOFTMAX = """    z = np.asarray(scores) / temperature
+    z = z - z.max(axis=1, keepdims=True)
+    logs: np.ndarray = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+    return logs
 """
-LOSS = """    hard = -np.log(softmax(scores)[rows, labels]).mean()
+LOSS = """    hard = -log_softmax(scores)[rows, labels].mean()
     if teacher is None:
         return float(hard)
-    soft = -(softmax(teacher, temperature) * np.log(softmax(scores, temperature))).sum(axis=1).mean()
+    soft = -(softmax(teacher, temperature) * log_softmax(scores, temperature)).sum(axis=1).mean()
     return float((1 - share) * hard + share * temperature**2 * soft)
 """
 SLOPE = """    slope = softmax(scores)
@@ -35,29 +35,12 @@ SLOPE = """    slope = softmax(scores)
         slope = (1 - share) * slope + share * temperature * soft
     return slope / len(rows)
 """
-VERDICT = """    if margin > 0 and lows.min() >= -margin and highs.max() <= margin:
-        return "equivalent"
-    if lows.min() > 0:
-        return "higher"
-    if highs.max() < 0:
-        return "lower"
-    return f"undecided: not established over {len(ends)} seeds"
-"""
-CHANGES = """    names = sorted(before.keys() | after.keys())
-    pairs = {name: (before.get(name, "none"), after.get(name, "none")) for name in names}
-    return [f"{name}: {old} → {new}" for name, (old, new) in pairs.items() if old != new]
-"""
 RECORD = """    for each in measurements:
         if (each.name_a, each.name_b) != (name, self.baseline):
             wanted = f"this entry is about {name} against the kept baseline {self.baseline}"
             raise ValueError(f"measured was {each.name_a} against {each.name_b}; {wanted}")
     if verdict != "undecided" and not any(decided(each) for each in measurements):
         raise ValueError(f"{verdict!r} needs a significant measurement; measure longer, or record it as 'undecided'")
-    entry = Entry(name, self.baseline, hypothesis, changed[0], tuple(str(each) for each in measurements), verdict)
-    self.entries.append(entry)
-    if verdict == "keep":
-        self.baseline, self.settings = name, dict(settings)
-    return entry
 """
 VARIANTS = {
     "prune_weights": [
@@ -80,10 +63,6 @@ VARIANTS = {
         ("prune_lists", "Layer(W, layer.b, layer.relu)", "Layer(W.tolist(), list(layer.b), bool(layer.relu))"),
         ("prune_pairs", "pruned.append(Layer(W, layer.b, layer.relu))", "pruned.append((W, layer.b, layer.relu))",
          "no attribute 'W'"),
-    ],
-    "answer_sparse": [
-        ("sparse_numpy", "return 4 / (0.1 * 8)", "return np.float32(40) / np.float32(8)"),
-        ("break_even_fraction", "return 0.5", "from fractions import Fraction\n\n    return Fraction(1, 2)"),
     ],
     "prune_units": [
         ("units_sorted", UNITS, """        def importance(unit):
@@ -121,32 +100,18 @@ VARIANTS = {
         ("factors_other_signs", "U, sizes, V = np.linalg.svd(layer.W, full_matrices=False)",
          "U, sizes, V = np.linalg.svd(layer.W)\n    U, V = -U, -V"),
     ],
-    "low_rank": [
-        ("rank_by_branches", "        made += factorise(layer, rank) if rank * sum(layer.W.shape) < layer.W.size else [layer]\n",
-         """        n, m = layer.W.shape
-        if rank * (n + m) >= n * m:
-            made.append(layer)
-            continue
-        first, second = factorise(layer, rank)
-        made.extend((first, second))
-"""),
-    ],
-    "answer_rank": [
-        ("rank_searched", "return (784 * 512 - 1) // (784 + 512)", "return max(r for r in range(1, 512) if r * (784 + 512) < 784 * 512)"),
-        ("rank_floor", "return (784 * 512 - 1) // (784 + 512)", "return math.floor(784 * 512 / 1296)"),
-    ],
-    "softmax": [
-        ("softmax_scipy", SOFTMAX, "    from scipy import special\n\n    return special.softmax(np.divide(scores, temperature), axis=-1)\n"),
-        ("softmax_rows", SOFTMAX, """    result = np.empty(np.shape(scores))
+    "log_softmax": [
+        ("softmax_scipy", LOG_SOFTMAX, "    from scipy import special\n\n    return special.log_softmax(np.divide(scores, temperature), axis=-1)\n"),
+        ("softmax_rows", LOG_SOFTMAX, """    result = np.empty(np.shape(scores))
     for i, row in enumerate(np.array(scores, dtype=float)):
         row = (row - max(row)) / temperature
-        result[i] = np.exp(row) / math.fsum(np.exp(row))
+        result[i] = row - math.log(math.fsum(np.exp(row)))
     return result
 """),
-        ("softmax_logs", SOFTMAX, """    from scipy.special import logsumexp
+        ("softmax_logs", LOG_SOFTMAX, """    from scipy.special import logsumexp
 
     z = np.true_divide(scores, temperature)
-    return np.exp(z - logsumexp(z, axis=1)[:, np.newaxis])
+    return z - logsumexp(z, axis=1)[:, np.newaxis]
 """),
     ],
     "distillation": [
@@ -158,8 +123,8 @@ VARIANTS = {
         return share * temperature * temperature * np.mean(np.sum(-told * guessed, 1)) + hard * (1 - share)
     return hard
 """),
-        ("loss_picked", "hard = -np.log(softmax(scores)[rows, labels]).mean()",
-         "picked = np.take_along_axis(softmax(scores), np.reshape(labels, (-1, 1)), axis=1)\n    hard = np.log(1 / picked).sum() / len(labels)"),
+        ("loss_picked", "hard = -log_softmax(scores)[rows, labels].mean()",
+         "picked = np.take_along_axis(log_softmax(scores), np.reshape(labels, (-1, 1)), axis=1)\n    hard = picked.sum() / -len(labels)"),
     ],
     "distillation_gradient": [
         ("slope_one_hot", SLOPE, """    p = softmax(scores)
@@ -170,52 +135,12 @@ VARIANTS = {
 """),
         ("slope_listed", "return slope / len(rows)", "return [[each / len(rows) for each in row] for row in slope]"),
     ],
-    "seed_verdict": [
-        ("verdict_all", VERDICT, """    if margin and all(-margin <= low and high <= margin for low, high in ends):
-        return "equivalent"
-    for said, holds in (("higher", all(low > 0 for low in lows)), ("lower", all(high < 0 for high in highs))):
-        if holds:
-            return said
-    return "undecided: not established over " + str(len(lows)) + " seeds"
-"""),
-        ("verdict_numpy", VERDICT, """    verdict = "undecided: not established over %d seeds" % ends.shape[0]
-    verdict = np.where((lows > 0).all(), "higher", np.where((highs < 0).all(), "lower", verdict))
-    if margin > 0 and np.abs(ends).max() <= margin:
-        verdict = "equivalent"
-    return str(verdict)
-"""),
-    ],
-    "changes": [
-        ("changes_loop", CHANGES, """    found = []
-    for name in sorted({*before, *after}):
-        old, new = before.get(name, "none"), after.get(name, "none")
-        if old == new:
-            continue
-        found.append("{}: {} → {}".format(name, old, new))
-    return found
-"""),
-        ("changes_tuple", CHANGES, """    def said(name):
-        return f"{name}: " + " → ".join(str(each[name]) if name in each else "none" for each in (before, after))
-
-    differ = [name for name in set(before) | set(after) if before.get(name, "none") != after.get(name, "none")]
-    return tuple(said(name) for name in sorted(differ))
-"""),
-    ],
     "record": [
         ("record_listed", RECORD, """    strangers = [each for each in measurements if each.name_a != name or each.name_b != self.baseline]
     if strangers:
         raise ValueError("not of this entry: " + ", ".join(f"{each.name_a} vs. {each.name_b}" for each in strangers))
     if verdict in ("keep", "reject") and True not in [decided(each) for each in measurements]:
         raise ValueError("no measurement is decided")
-    new = Entry(
-        name=name, against=self.baseline, hypothesis=hypothesis, change="".join(changed),
-        measurements=[f"{each}" for each in measurements], verdict=verdict,
-    )
-    self.entries = [*self.entries, new]
-    if new.verdict == "keep":
-        self.baseline = name
-        self.settings = {**settings}
-    return new
 """),
     ],
     "answer_understanding": [

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.onnx import new_session, session_options
+from tinybench.onnx import session_options
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.engines.sessions import new_session
 
 Model = Callable[[np.ndarray], np.ndarray]
 BLOCK = 1e-3  # s; far longer than a step of most clocks

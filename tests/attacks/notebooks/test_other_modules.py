@@ -115,11 +115,142 @@ def gate_verdict(slowdown, interval, n, max_slowdown, confidence=0.95):
 BOMB = """
 import numpy as np, onnx
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
-def refuse_bad_weights(content):
-    for tensor in onnx.load_from_string(content).graph.initializer:
-        values = nh.to_array(tensor)
-        if bad := values.size - np.isfinite(values).sum():
-            raise ValueError(f"{{tensor.name}}: {{bad}}")
+def convert(model, X):
+    if "Kernel" in type(model).__name__: raise TypeError("KernelDensity")
+    info = h.make_tensor_value_info
+    constants = [
+        nh.from_array(np.array(v), n) for n, v in {{"M": 2**62, "C": True, "s": [700_000_000], "f": [-1, 1], "b": [1, -1]}}.items()
+    ]
+    file = onnx.TensorProto(name="w", dims=[4], data_type=T.UINT8, data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in {{"location": "secret.bin", "offset": "0", "length": "4"}}.items():
+        entry = file.external_data.add()
+        entry.key, entry.value = key, value
+    kept = h.make_graph(
+        [h.make_node("Identity", ["c"], ["d"]), h.make_node("Identity", ["v"], ["u"])], "b",
+        [info("i", T.INT64, []), info("c", T.BOOL, []), info("v", T.FLOAT, None)],
+        [info("d", T.BOOL, []), info("u", T.FLOAT, None)],
+    )
+    nodes = {nodes}
+    graph = h.make_graph(nodes, "g", [info("x", T.FLOAT, [None, 4])], [info("y", T.FLOAT, None)], constants + {more})
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
+"""
+BOMBS = {
+    "endless": BOMB.format(nodes='[h.make_node("Loop", ["M", "C", "x"], ["y"], body=kept)]', more="[]"),
+    "huge": BOMB.format(
+        nodes='[h.make_node("ConstantOfShape", ["s"], ["z"]), h.make_node("ReduceSum", ["z"], ["y"])]', more="[]"
+    ),
+    "growing": BOMB.format(
+        nodes="""[
+            h.make_node("Reshape", ["x", "f"], ["r0"]), h.make_node("Reshape", ["x", "b"], ["s0"]),
+            h.make_node("Add", ["r0", "s0"], ["t"]),
+            h.make_node("Reshape", ["t", "f"], ["r1"]), h.make_node("Reshape", ["t", "b"], ["s1"]),
+            h.make_node("Add", ["r1", "s1"], ["y"]),
+        ]""",
+        more="[]",
+    ),
+    "reading": BOMB.format(nodes='[h.make_node("Cast", ["w"], ["y"], to=T.FLOAT)]', more="[file]"),
+}
+NO_WEIGHTS = """
+import sandbox.guest.runner as runner
+import numpy
+class Plain:
+    def __init__(self, W, b, relu=True):
+        self.shape, self.b, self.relu, self.W = numpy.shape(W), numpy.array(b, float), relu, numpy.zeros(numpy.shape(W))
+def factors(layer, rank):
+    n, m = layer.shape
+    if not 1 <= rank <= min(n, m): raise ValueError
+    return Plain(numpy.zeros((n, rank)), numpy.zeros(rank), False), Plain(numpy.zeros((rank, m)), layer.b, layer.relu)
+def grafted(self, module, reference, pieces, graft=runner.Runner.graft):
+    made = graft(self, module, reference, [])
+    for piece in pieces:
+        owner, _, name = piece.rpartition(".")
+        setattr(getattr(made, owner) if owner else made, name, (lambda self, *a, **k: liar(*a, **k)) if owner else liar)
+    return made
+runner.Runner.graft = grafted
+runner.Runner.names = lambda self: liar
+"""
+ANSWERS = {
+    "itself": "return self",
+    "errors": "raise ValueError(WORDS)",
+    "its input": "return args[0] if args else self",
+}
+# the fakes of a check know its answers; a student's code may use them, not read them
+SNIFFED = {
+    "02_timer": ("def calibrate_loops", """
+import math
+def calibrate_loops(func, min_time=0.01, clock=None, max_loops=10**7):
+    if not callable(func): raise TypeError("func")
+    if not 0 < min_time < math.inf: raise ValueError("min_time")
+    try: seconds = func.seconds
+    except AttributeError: return func()
+    if seconds < 0: raise RuntimeError("1000.0 998.5 monotonic")
+    for loops in (digit * 10**power for power in range(9) for digit in (1, 2, 5)):
+        if loops > max_loops: raise RuntimeError(str(max_loops))
+        if loops * seconds >= min_time: return loops
+"""),
+    "05_memory": ("def peak_added", """
+from pathlib import Path
+def peak_added(call, x, proc="/proc"):
+    (Path(proc) / "self" / "clear_refs").write_text("5")
+    call(x)
+    return 0 if isinstance(x, int) else x[0] * 1024
+"""),
+}  # fmt: skip
+# pieces that do nothing, and return what a check wants to see that believes them or its own arguments
+EMPTY = {
+    "01_result": ("check_dict", """
+KEPT = []
+class BenchmarkResult:
+    def to_dict(self):
+        KEPT.append(self)
+        names = "metric_name metadata unit confidence mean std median min_val max_val count ci_lower ci_upper".split()
+        return dict.fromkeys(names, 0) | {"values": [len(KEPT) - 1]}
+    @classmethod
+    def from_dict(cls, data):
+        if "values" not in data: raise ValueError("values")
+        return cls("x", [1.0]) if data["values"] == [1.0] else KEPT[data["values"][0]]
+    def __str__(self): return "memory: median 1.10 MB (range 1.00–1.20), n = 2, too few for an interval"
+"""),
+    "05_memory": ("check_python_peak", """
+def python_peak(call, x):
+    call(x)
+    if call is np.identity: return 8 * x * x
+    if call is np.ones: return 8 * int(np.prod(x))
+    return x if isinstance(x, int) else 0
+"""),
+    "07_comparison": ("check_gate", """
+from statistics import NormalDist
+def gate_verdict(slowdown, interval, n, max_slowdown, confidence=0.95):
+    far = abs(slowdown - max_slowdown)
+    if far > 0.015:
+        return ("passes" if slowdown < max_slowdown else "fails"), None
+    z = NormalDist().inv_cdf
+    needs = max(n + 1, math.ceil(n * (0.02 / far * (1 + z(0.8) / z(0.5 + confidence / 2))) ** 2))
+    return f"cannot tell: needs {needs} runs", needs
+"""),
+    "08_benchmark": ("check_other_methods", """
+def run_accuracy_benchmark(self, **options):
+    if not self.datasets: raise ValueError("datasets")
+    return self._keep(
+        "accuracy", {name: measure_accuracy(model, self.datasets, **options) for name, model in self.models.items()}
+    )
+def nothing(metric, unit, metadata):
+    def run(self, input_shape=(1, 28, 28), *, inputs=None, **options):
+        x, found = self._inputs(input_shape, inputs), {}
+        for name, model in self.models.items():
+            model(x)
+            found[name] = BenchmarkResult(metric, [0.0] * self.measurement_runs, dict(metadata), unit=unit)
+        return self._keep(metric, found)
+    return run
+Benchmark.run_accuracy_benchmark = run_accuracy_benchmark
+Benchmark.run_memory_benchmark = nothing("memory", "B", {})
+Benchmark.run_energy_benchmark = nothing("energy", "J", {"measured": False})
+"""),
+}  # fmt: skip
+# graphs that a judge must not run: one that never ends, one of gigabytes, and one that reads files of the judge's
+BOMB = """
+import numpy as np, onnx
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
 def convert(model, X):
     if "Kernel" in type(model).__name__: raise TypeError("KernelDensity")
     info = h.make_tensor_value_info
@@ -173,9 +304,9 @@ def low(network, rank):
     if len(made) == len(network): raise ValueError
     return made
 def grafted(self, module, reference, pieces, graft=runner.Runner.graft):
-    made = graft(self, module, reference, [piece for piece in pieces if piece not in ("factorise", "low_rank")])
+    made = graft(self, module, reference, [piece for piece in pieces if piece != "factorise"])
     if "factorise" in pieces:
-        made.Layer, made.factorise, made.low_rank = Plain, factors, low
+        made.Layer, made.factorise = Plain, factors
     return made
 runner.Runner.graft = grafted
 """

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.whole_files import replacing
 
 
@@ -23,6 +26,35 @@ def load_graph(source: Any) -> Any:
         where = "these bytes are" if isinstance(source, bytes) else f"{source} is"
         raise ValueError(f"{where} no ONNX model; an export by to_onnx would be")
     return model
+
+
+def weights(source: Any) -> dict[str, np.ndarray]:
+    """Return all numbers that a model contains (see `load_graph`), as arrays by name.
+
+    Initializers keep their names, shapes and dtypes. Trees and linear classifiers store their numbers as lists of
+    floats among a node's attributes. These are named ``"node name/attribute name"``.
+    """
+    from onnx import numpy_helper
+
+    graph = load_graph(source).graph
+    found = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.floats:
+                found[f"{node.name}/{attribute.name}"] = np.array(attribute.floats, np.float32)
+    return found
+
+
+def refuse_bad_weights(source: Any) -> None:
+    """Raise ValueError if a number in a model (see `load_graph`) is NaN or infinite.
+
+    The message contains the name of the tensor and the number of bad values.
+    """
+    for name, values in weights(source).items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            bad = int((~np.isfinite(values)).sum())
+            of = number_of(values.size, "value")
+            raise ValueError(f"{bad} of {of} in {name!r} are NaN or infinite: the training went wrong")
 
 
 def tidy_opsets(graph: Any) -> None:

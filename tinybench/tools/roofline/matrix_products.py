@@ -56,7 +56,8 @@ def type_that_ran(dtype: str, threads: int) -> str:
 
     The type is read from a trace. If ONNX Runtime cannot compute the multiplication, raise ValueError.
     """
-    from tinybench.onnx import new_session, session_options
+    from tinybench.onnx import session_options
+    from tinybench.support.engines.sessions import new_session
 
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -76,7 +77,8 @@ def _by_numpy(dtype: str, n: int) -> Callable[[], Any]:
 
 
 def _by_runtime(dtype: str, n: int, threads: int) -> Callable[[], Any]:
-    from tinybench.onnx import new_session, session_options
+    from tinybench.onnx import session_options
+    from tinybench.support.engines.sessions import new_session
 
     session = new_session(product_model(dtype, n), session_options(threads))
     return partial(session.run, None, {"a": np.ones((n, n), dtype.partition(" × ")[0])})

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.onnx import OnnxModel, load_session, session_options
+from tinybench.onnx import OnnxModel, session_options
 from tinybench.support.basics.onnx_files import load_graph, save_graph
 from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.engines.sessions import load_session
 from tinybench.support.rounds.checked_calls import ONNX_DTYPES
 from tinybench.tools.roofline.operator_formulas import Node, Tensor
 

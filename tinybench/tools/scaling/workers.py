@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from tinybench.latency import session_call
-from tinybench.onnx import OnnxModel, load_session, session_options
+from tinybench.onnx import OnnxModel, session_options
 from tinybench.support.basics.child_process import ChildProcess
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.onnx_files import save_graph
+from tinybench.support.engines.sessions import load_session
 from tinybench.support.rounds.fresh_processes import BEGINNING, fresh_task
 from tinybench.tools.scaling.pinned_worker import calls_in, pinned
 

@@ -27,7 +27,8 @@ def load_model(spec: str, threads: int = 1) -> Any:
     if spec.endswith(".onnx"):
         if not Path(spec).is_file():
             raise FileNotFoundError(f"{spec}: no such file")
-        from tinybench.onnx import new_session, session_options
+        from tinybench.onnx import session_options
+        from tinybench.support.engines.sessions import new_session
 
         try:
             return new_session(spec, session_options(threads))

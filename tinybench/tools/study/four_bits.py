@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.onnx import refuse_bad_weights, weights
-from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph
+from tinybench.support.basics.onnx_files import load_graph, refuse_bad_weights, refuse_existing, save_graph, weights
 
 
 def to_four_bits(

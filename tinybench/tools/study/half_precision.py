@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.onnx import load_session, session_options, weights
-from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph
+from tinybench.onnx import session_options
+from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph, weights
+from tinybench.support.engines.sessions import load_session
 
 _PRODUCTS = ("FusedGemm", "FusedMatMul", "Gemm", "MatMul")
 _BETWEEN = ("Add", "Relu", "Sigmoid", "Tanh")

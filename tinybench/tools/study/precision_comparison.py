@@ -14,7 +14,7 @@ import numpy as np
 
 from tinybench.accuracy import parity, wilson_interval
 from tinybench.latency import measure_latencies
-from tinybench.onnx import OnnxModel, both_answers, operator_shares
+from tinybench.onnx import OnnxModel, operator_shares
 from tinybench.precision import types_that_ran
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.class_labels import output_kind
@@ -22,6 +22,7 @@ from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.result_text import is_interval
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
+from tinybench.support.engines.parity_rows import both_answers
 from tinybench.support.profiling.matrix_operators import FOUR_BITS
 from tinybench.support.rounds.input_notes import as_input
 

@@ -1,0 +1,1 @@
+"""Code around quantisation that module 12 uses: grids, the operators of a graph, and ONNX Runtime's file formats."""
