@@ -35,7 +35,7 @@ from autograder.course.release import stub_solutions
 ROOT = Path(__file__).resolve().parents[2]
 ANSWER = re.compile(r"\b(?:answer|question)")
 WORDS_A_MINUTE, SECONDS_A_LINE, MINUTES_A_LINE_WRITTEN, MINUTES_A_QUESTION, MINUTES_A_CELL = 200, 3, 0.5, 1, 0.25
-READERS, RANGE = 1.2, (0.8, 1.3)
+READERS, RANGE = 1.18, (0.8, 1.3)
 PROMISE = re.compile(r"about (\d+) minutes \((\d+) to (\d+)\)")
 
 
