@@ -15,6 +15,7 @@ ELSEWHERE = {
     "conda env create -f environment.yml": (WAYS_IN, "makes an environment"),
     "conda activate tinybench": (WAYS_IN, "needs the environment"),
     "pip install --no-deps -e . -e ./autograder": (WAYS_IN, "installs"),
+    "autograder release --path week": ("tests/course/test_paths.py::test_release_takes_a_path", "releases seven modules"),
     "autograder release --no-verify": (WAYS_IN, "in the environment installed before"),
     "jupyter lab student": (WAYS_IN, "runs until it is stopped"),
     "python -m venv .venv": (WAYS_IN, "makes an environment"),
