@@ -38,6 +38,7 @@ COMPARED = {
     "autograder lint": NONE,
     "autograder release": NONE,
     "autograder publish": "course/test_published.py::test_what_was_released_is_published_and_named",
+    "autograder lab": NONE,
     "autograder build": NONE,
     "autograder status": "course/test_overview.py::test_states_and_the_next_step",
     "autograder borrow": NONE,

@@ -97,10 +97,10 @@ def test_progress_goes_back_and_forth(student: Student) -> None:
         assert "AssertionError" in student.run(SECTIONS[solution])
         assert student.on_the_map == {*list(SECTIONS.values())[count:]}
         left = 3 - count
-        assert dict(status(folder))[MODULE] == f"not built yet, {left} of 13 checks pass{'es' if left == 1 else ''}"
+        assert dict(status(folder))[MODULE] == f"not built yet, {left} of 11 checks pass{'es' if left == 1 else ''}"
     for count, solution in enumerate(SECTIONS, start=1):
         student.write(solution)
-        assert re.search(rf"passed: {count} of 13 checks", student.run(SECTIONS[solution]))
+        assert re.search(rf"passed: {count} of 11 checks", student.run(SECTIONS[solution]))
     student.run("check_values")
     assert len(student.on_the_map) == 3, "running the same code again changes nothing"
 
@@ -115,7 +115,7 @@ def test_code_that_was_changed_since_has_no_mark(student: Student) -> None:
     assert len(student.on_the_map) == 3
     student.save()
     assert student.on_the_map == {"check_moments", "check_interval"}
-    assert "passed: 2 of 13" in student.run("check_moments"), "the notebook counts as the map does"
+    assert "passed: 2 of 11" in student.run("check_moments"), "the notebook counts as the map does"
     student.write("check_values")
     student.run("check_values_guard")
     assert len(student.on_the_map) == 3, "younger than what was saved"

@@ -134,7 +134,7 @@ def _path_box(path: LearningPath, modules: list[Module], unfolded: bool) -> str:
         f"<p>Borrow what you skip: <code>autograder borrow {' '.join(lend)}</code></p>" if lend else "",
         f"<p>{html.escape(path.end)}</p>",
     ]
-    title = f"<summary><strong>{path.title}</strong> ({path.length(members)})</summary>"
+    title = f'<summary style="padding:.4em 0"><strong>{path.title}</strong> ({path.length(members)})</summary>'
     return f'<details name="path"{" open" * unfolded}>{title}{"".join(rows)}</details>'
 
 
