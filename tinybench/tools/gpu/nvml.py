@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tinybench.support.basics.short_reprs import short_repr
+
 # NVML's names of the reasons for a lower clock rate, and ours; an idle GPU is not slowed
 SLOWDOWNS = {
     "nvmlClocksEventReasonSwPowerCap": "power limit",
@@ -48,6 +50,8 @@ class Gpu:
     most_clock_hz: float | None
     celsius: float | None
     slowed_by: tuple[str, ...]
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         """Return one line of text."""
