@@ -45,7 +45,7 @@ ALWAYS = {
     "--seed --prometheus --journal --json",
     "autograder export": "--check",
     "autograder lint": "--fix",
-    "autograder release": "--with --force --no-explanations --no-verify",
+    "autograder release": "--path --with --force --no-explanations --no-verify",
     "autograder restore": "--programs",
     "autograder publish": "--with --url --force",
     "autograder borrow": "--force",

@@ -33,7 +33,7 @@ FIXED = re.compile(r"\{[^{}]*:[^{}]*\.\d[fg%]\}[^{}]{0,4}(?:–| to )[^{}]{0,2}\
 # Ranges, not intervals: of sessions, of measurements, of what a reason names.
 RANGES = {
     "tinybench/shell/gate_run.py": "min(medians)",
-    "tinybench/result.py": "self.min_val",
+    "tinybench/support/basics/result_report.py": "self.min_val",
     "tinybench/support/profiling/what_if_gains.py": "runs scatter too much",
     "tinybench/tools/history/pictures.py": "min(values)",
     "autograder/leaderboard/referee/referee.py": "varies too much",
