@@ -25,7 +25,8 @@ with_references = click.option(
 @click.option(
     "--path",
     type=click.Choice([path.name for path in PATHS]),
-    help="Release the modules of a path through the course, with the references of the modules that it leaves out.",
+    help="Release the modules of a path through the course. Students also get the references of the modules that the "
+    "path leaves out but needs.",
 )
 @with_references
 @click.option("--force", is_flag=True, help="Replace changed student notebooks, and keep a backup.")

@@ -144,5 +144,5 @@ set -euo pipefail
 pip install --no-cache-dir --no-deps -e .
 etc=$(python -c 'import sys; print(sys.prefix)')/etc/jupyter
 mkdir -p "$etc"
-echo 'from autograder.course.student_lab import configure; configure(get_config())' >"$etc/jupyter_server_config.py"
+echo 'from autograder.course.student_lab import configure; configure(get_config())' >>"$etc/jupyter_server_config.py"
 """

@@ -22,7 +22,7 @@ def without_news(handler: object, page_config: dict[str, Any]) -> dict[str, Any]
 
 def configure(config: Any) -> Any:
     """Return Jupyter Server's configuration with the settings for students."""
-    config.ServerApp.tornado_settings = {"page_config_hook": without_news}
+    config.ServerApp.tornado_settings.update({"page_config_hook": without_news})
     config.ContentsManager.hide_globs = ["__pycache__", "*.pyc", "*~", "autograder", "binder"]
     config.LabApp.workspaces_dir = str(_workspaces())
     return config

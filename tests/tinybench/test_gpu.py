@@ -30,8 +30,8 @@ class FakeNvml:
     nvmlClocksEventReasonSwPowerCap = 4
     nvmlClocksEventReasonSwThermalSlowdown = 32
 
-    def __init__(self, lacking: tuple[str, ...] = (), reasons: int = 0) -> None:
-        self.lacking, self.reasons, self.seconds, self.more = lacking, reasons, 0.0, 0.0
+    def __init__(self, lacking: tuple[str, ...] = (), reasons: int = 0, *, old: bool = False) -> None:
+        self.old, self.lacking, self.reasons, self.seconds, self.more = old, lacking, reasons, 0.0, 0.0
 
     def nvmlInit(self) -> None: ...
 
@@ -61,7 +61,7 @@ class FakeNvml:
             "nvmlDeviceGetCurrentClocksEventReasons": self.reasons,
             "nvmlDeviceGetTotalEnergyConsumption": round(1e3 * (100 * self.seconds + self.more)),
         }
-        if name not in answers:
+        if name not in answers or (self.old and name == "nvmlDeviceGetCurrentClocksEventReasons"):
             raise AttributeError(name)
 
         def answer(*_: Any) -> Any:
@@ -80,7 +80,7 @@ def test_the_facts_have_si_units() -> None:
     assert (gpu.clock_hz, gpu.most_clock_hz, gpu.celsius) == (1.41e9, 1.98e9, 54.0)
     assert gpu.slowed_by == ("power limit", "heat")
     assert str(gpu) == (
-        "GPU 0: Fake 100, driver 580.1; 3 GiB of 80 GiB memory used, 40 % busy, 123 W (limit 700 W), "
+        "GPU 0: Fake 100, driver 580.1; 3 GiB of 80 GiB of memory used, 40 % busy, 123 W of 700 W, "
         "1410 MHz of 1980 MHz, 54 °C, slowed by power limit and heat"
     )
 
@@ -89,6 +89,17 @@ def test_what_a_gpu_does_not_report_is_unknown() -> None:
     [gpu] = read_gpus(FakeNvml(("nvmlDeviceGetPowerUsage", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUtilizationRates")))
     assert (gpu.watts, gpu.memory_bytes, gpu.memory_used_bytes, gpu.utilisation) == (None, None, None, None)
     assert str(gpu) == "GPU 0: Fake 100, driver 580.1; 1410 MHz of 1980 MHz, 54 °C"
+
+
+def test_a_lost_gpu_and_an_old_package_are_no_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lost = FakeNvml()
+    monkeypatch.setattr(lost, "nvmlDeviceGetName", lambda handle: lost.nvmlDeviceGetHandleByIndex(1), raising=False)
+    with pytest.raises(OSError, match="a GPU does not answer: Invalid Argument"):
+        read_gpus(lost)
+    monkeypatch.setitem(sys.modules, "pynvml", lost)
+    assert seen_gpus(tmp_path) == ([], ["GPUs not read: a GPU does not answer: Invalid Argument"])
+    [gpu] = read_gpus(FakeNvml(old=True))
+    assert (gpu.slowed_by, gpu.watts) == ((), 123.0)
 
 
 def test_the_meter_takes_off_the_idle_power() -> None:

@@ -71,13 +71,11 @@ ALLOWED_IN_CHECKS = {
     "check_percentile": {"needed": "6 or more"},
     "check_calibrate": {"back.calls": "more than 1, where this is said"},
     "check_timed_calls": {"2 * loops": "2 or more"},
-    "check_measure_latency": {"warmup['calls']": "5 or more"},
     "check_peak": {"64 * MiB": "a constant"},
     "check_size": {"truth": "a constant"},
     "check_measure": {"loops": "more than 500", "len(toy.inputs)": "2,000 or more"},
     "check_server": {"len(tried)": "more than 40"},
     "check_gemm_work": {"mine(7, 1, 3).bytes": "a size in bytes, 124 if right"},
-    "check_eight": {"len(content)": "a file of thousands"},
     "check_chance": {"counts[1]": "a constant"},
 }
 

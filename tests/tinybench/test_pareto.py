@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -204,6 +205,13 @@ def test_requirements_from_file_and_text(tmp_path: Path) -> None:
         assert Requirements.from_yaml(source) == Requirements(5, 0.95, 100, 200, 20)
     with pytest.raises(FileNotFoundError):
         Requirements.from_yaml("nowhere.yaml")
+
+
+def test_a_file_of_requirements_runs_nothing(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    with pytest.raises((ValueError, yaml.YAMLError)):
+        Requirements.from_yaml(f"accuracy_min: !!python/object/apply:os.mkdir ['{made}']\n")
+    assert not made.exists()
 
 
 def test_each_limit_reads_its_own_number() -> None:

@@ -123,7 +123,7 @@ def _followed(paths: list[LearningPath], modules: list[Module]) -> LearningPath 
 def _path_box(path: LearningPath, modules: list[Module], unfolded: bool) -> str:
     """Return a path as a tab: those of one page share a name, so that opening one closes the others."""
     members = modules_of(path, modules)
-    share = 1 - sum(module.minutes_left for module in members) / sum(module.minutes for module in members)
+    share = 1 - sum(module.minutes_left for module in members) / max(sum(module.minutes for module in members), 1)
     links = ", ".join(_link(_path(module), f"{module.number} {module.title}") for module in members)
     own = {module.name for module in modules if module.state in (DONE, REFERENCE)}
     lend = [name[:2] for name in path.borrowed if name not in own]

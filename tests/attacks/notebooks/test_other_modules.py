@@ -160,13 +160,6 @@ def factors(layer, rank):
     n, m = layer.shape
     if not 1 <= rank <= min(n, m): raise ValueError
     return Plain(numpy.zeros((n, rank)), numpy.zeros(rank), False), Plain(numpy.zeros((rank, m)), layer.b, layer.relu)
-def low(network, rank):
-    made = []
-    for layer in network:
-        n, m = layer.shape
-        made += list(factors(layer, rank)) if rank * (n + m) < n * m else [layer]
-    if len(made) == len(network): raise ValueError
-    return made
 def grafted(self, module, reference, pieces, graft=runner.Runner.graft):
     made = graft(self, module, reference, [piece for piece in pieces if piece != "factorise"])
     if "factorise" in pieces:

@@ -56,18 +56,20 @@ class Gpu:
     def __str__(self) -> str:
         """Return one line of text."""
         parts = [
-            _text(self.memory_used_bytes, 2**-30, f"GiB of {(self.memory_bytes or 0) / 2**30:.0f} GiB memory used"),
-            _text(self.utilisation, 100, "% busy"),
-            _text(self.watts, 1, f"W (limit {self.most_watts:.0f} W)" if self.most_watts else "W"),
-            _text(self.clock_hz, 1e-6, f"MHz of {(self.most_clock_hz or 0) / 1e6:.0f} MHz"),
-            _text(self.celsius, 1, "°C"),
+            _text(self.memory_used_bytes, self.memory_bytes, 2**-30, "GiB", " of memory used"),
+            _text(self.utilisation, None, 100, "%", " busy"),
+            _text(self.watts, self.most_watts, 1, "W"),
+            _text(self.clock_hz, self.most_clock_hz, 1e-6, "MHz"),
+            _text(self.celsius, None, 1, "°C"),
             f"slowed by {' and '.join(self.slowed_by)}" if self.slowed_by else "",
         ]
         return f"GPU {self.index}: {self.name}, driver {self.driver}; " + ", ".join(filter(None, parts))
 
 
-def _text(value: float | None, factor: float, unit: str) -> str:
-    return "" if value is None else f"{value * factor:.0f} {unit}"
+def _text(value: float | None, most: float | None, factor: float, unit: str, more: str = "") -> str:
+    if value is None:
+        return ""
+    return f"{value * factor:.0f} {unit}" + (f" of {most * factor:.0f} {unit}" if most else "") + more
 
 
 def load_nvml() -> Any:
@@ -98,9 +100,17 @@ def read_gpus(nvml: Any = None) -> list[Gpu]:
     ----------
     nvml
         The module ``pynvml`` after ``nvmlInit()``. With None, `load_nvml` loads it, and its errors pass through.
+
+    Raises
+    ------
+    OSError
+        If a GPU does not answer, for example because it was lost.
     """
     nvml = load_nvml() if nvml is None else nvml
-    return [_read(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+    try:
+        return [_read(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+    except nvml.NVMLError as error:
+        raise OSError(f"a GPU does not answer: {error}") from None
 
 
 def _read(nvml: Any, index: int) -> Gpu:
@@ -109,7 +119,7 @@ def _read(nvml: Any, index: int) -> Gpu:
     def ask(function: str, *arguments: Any, factor: float | None = None) -> Any:
         try:
             value = getattr(nvml, function)(handle, *arguments)
-        except nvml.NVMLError:  # mostly NotSupported: consumer cards lack some counters
+        except (nvml.NVMLError, AttributeError):  # consumer cards lack some counters, and old pynvml some functions
             return None
         return value if factor is None else value * factor
 
@@ -153,7 +163,7 @@ class NvmlMeter:
     unit, measured, details
         ``"J"``, True, and the name of the GPU.
     most_watts
-        No reading may show more; see `tinybench.energy.check_reading`.
+        No reading may show more; see `tinybench.support.footprint.energy_results.check_reading`.
 
     Raises
     ------
