@@ -21,7 +21,7 @@ MUTANTS = {
                     ("write_fsync_after_replace", "            os.fsync(stream.fileno())\n        os.replace(temporary, path)\n", "        os.replace(temporary, path)\n        with path.open('rb') as stream:\n            os.fsync(stream.fileno())\n"),
                     ("write_fsync_after_replace_and_folder", "            os.fsync(stream.fileno())\n        os.replace(temporary, path)\n", "        os.replace(temporary, path)\n        with path.open('rb') as stream:\n            os.fsync(stream.fileno())\n        number = os.open(path.parent, os.O_RDONLY)\n        os.fsync(number)\n        os.close(number)\n"),
                     ("write_fsync_of_folder_only", "            os.fsync(stream.fileno())\n", "            number = os.open(path.parent, os.O_RDONLY)\n            os.fsync(number)\n            os.close(number)\n"),
-                    ("write_fsync_of_old_file", "os.fsync(stream.fileno())", "os.fsync((path if path.exists() else temporary).open().fileno())"),
+                    ("write_fsync_of_old_file", "            os.fsync(stream.fileno())\n", "            with (path if path.exists() else temporary).open() as other:\n                os.fsync(other.fileno())\n"),
                     ("write_replace_while_open", "        os.replace(temporary, path)\n", "            os.replace(temporary, path)\n            stream.write(' ')\n"),
                     ("write_temp_in_tmp", 'path.with_name(f".{path.name}.{os.getpid()}")', 'Path(__import__("tempfile").gettempdir()) / f".{path.name}.{os.getpid()}"'),
                     ("write_temp_in_parent", 'path.with_name(f".{path.name}.{os.getpid()}")', 'path.parent.parent / f".{path.name}.{os.getpid()}"'),
