@@ -38,9 +38,11 @@ def pieces_survive(student: Any) -> None:
     student.write_text(path, first)
     same(path.read_text(encoding="utf-8"), first, "what is in the file", "it is written in UTF-8")
     reader = path.open(encoding="utf-8")
-    student.write_text(path, second)
-    seen = reader.read()
-    reader.close()
+    try:
+        student.write_text(path, second)
+        seen = reader.read()
+    finally:
+        reader.close()
     same(seen, first, "what is read by who has the old file open", "write a new file, then os.replace")
     same(path.read_text(encoding="utf-8"), second, "what is in the file", "the second text replaces the first")
     same(student.os.listdir(folder), [f"{name}.json"], "what stays behind", "no temporary file should")
