@@ -150,16 +150,20 @@ def tree_memory(pid: int, most: float = math.inf) -> int:
                 ]
         except (OSError, ValueError):
             continue  # the process has ended
-    if own + sum(shared.values()) > most >= own:
-        for folder, size in shared.items():
-            if size:
-                try:
-                    shared[folder] = _field(
-                        Path(f"{folder}/smaps_rollup").read_text(encoding="utf-8").splitlines(), "Pss_Shmem:"
-                    )
-                except OSError:
-                    continue  # reading is not permitted, so this process's shared memory counts in full
-    return own + sum(shared.values())
+    held = sum(shared.values())
+    for _ in range(3):  # a page that a second process maps while the parts are read counts too much, so read again
+        if not own + held > most >= own:
+            break
+        held = sum(_part(folder, size) for folder, size in shared.items() if size)
+    return own + held
+
+
+def _part(folder: str, size: int) -> int:
+    """Return a process's part of the memory that it shares, or all of that memory, `size`, if no part can be read."""
+    try:
+        return _field(Path(f"{folder}/smaps_rollup").read_text(encoding="utf-8").splitlines(), "Pss_Shmem:")
+    except OSError:
+        return size
 
 
 def _field(lines: list[str], name: str) -> int:
