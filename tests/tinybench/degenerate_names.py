@@ -39,6 +39,7 @@ ELSEWHERE = {
     **dict.fromkeys(("result_report.ResultReport.mean_ci", "result_report.ResultReport.median_ci"), "an interface"),
     "result.BenchmarkResult.percentile": "a percentile of the values, without an interval",
     "result_text.format_interval": WRAPS,
+    "ranked_values.counted_interval": WRAPS,
     "race.RaceTally._evidence": "the e value of a count of rounds; `sign_e_value` is tried",
     "two_samples._t_test": "by `compare_batches`, whose `few_batches` refuses batches that do not differ",
     "two_samples.smallest_p": "the least p-value of a sign test over a count of rounds",

@@ -171,10 +171,7 @@ class MetricRuns(ABC):
         The input is chosen as in `run_latency_benchmark` and is the same for all models. The options are those of
         `measure_memory`. The results are by model name.
         """
-        x = self._inputs(input_shape, inputs)
-        options.setdefault("measurement_runs", self.measurement_runs)
-        names = self._each(self.models, "memory")
-        return self._keep("memory", {name: measure_memory(self.models[name], x, **options) for name in names})
+        return self._one_by_one("memory", measure_memory, self._inputs(input_shape, inputs), options)
 
     def run_energy_benchmark(
         self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None, **options: Any
@@ -184,10 +181,15 @@ class MetricRuns(ABC):
         The input is chosen as in `run_latency_benchmark` and is the same for all models. The options are those of
         `measure_energy`. The results are by model name.
         """
-        x = self._inputs(input_shape, inputs)
-        options.setdefault("measurement_runs", self.measurement_runs)
-        names = self._each(self.models, "energy")
-        return self._keep("energy", {name: measure_energy(self.models[name], x, **options) for name in names})
+        return self._one_by_one("energy", measure_energy, self._inputs(input_shape, inputs), options)
+
+    def _one_by_one(
+        self, metric: str, measure: Callable[..., BenchmarkResult], x: Any, options: dict[str, Any]
+    ) -> dict[str, BenchmarkResult]:
+        """Measure one model after the other on the same input, and keep the results."""
+        options = {"measurement_runs": self.measurement_runs, **options}
+        names = self._each(self.models, metric)
+        return self._keep(metric, {name: measure(self.models[name], x, **options) for name in names})
 
     def _measured(self, metric: str) -> dict[str, BenchmarkResult]:
         """Return the latest results of a metric. If there are none, measure them with the defaults."""

@@ -50,15 +50,24 @@ def interval(value: Any) -> tuple[float, float]:
     if not is_detected(value):
         most = value.metadata.get("at_most")
         return math.nan, math.nan if most is None else float(most)
-    if {"correct", "total"} <= value.metadata.keys():
-        counted = wilson_interval(value.metadata["correct"], value.metadata["total"], value.confidence)
-        low, high = value.metadata["wilson_interval"] if "groups" in value.metadata else counted
-        return low, high
+    counted = counted_interval(value)
+    if counted is not None:
+        return counted
     try:
         low, high = value.median_ci()
     except ValueError:  # too few values for an interval
         low, high = value.min_val, value.max_val
     return (low, high) if is_interval(low, high) else (math.nan, math.nan)
+
+
+def counted_interval(result: BenchmarkResult) -> tuple[float, float] | None:
+    """Return the interval of a share of right rows, by groups if rows have groups, or None if rows were not counted."""
+    if not {"correct", "total"} <= result.metadata.keys():
+        return None
+    if "groups" in result.metadata:
+        low, high = result.metadata["wilson_interval"]
+        return low, high
+    return wilson_interval(result.metadata["correct"], result.metadata["total"], result.confidence)
 
 
 def visible(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,20 @@ from typing import Any
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
+
+
+def kernel_events(
+    events: Sequence[Mapping[str, Any]], skip_runs: int, too_few: float
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the name of the node and the event for each kernel that started in run `skip_runs` or later.
+
+    Runs are counted from 0. If the trace has too few runs, `too_few` is the first time that counts.
+    """
+    starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
+    begin = starts[skip_runs] if skip_runs < len(starts) else too_few
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time") and event["ts"] >= begin:
+            yield event["name"].removesuffix("_kernel_time"), event
 
 
 def node_durations(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[tuple[str, str], list[float]]:
@@ -28,13 +43,9 @@ def node_durations(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> d
         Number of runs to skip at the beginning. Nodes that start before run number `skip_runs` (counted from 0) are
         left out.
     """
-    starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
-    begin = starts[skip_runs] if skip_runs < len(starts) else (float("inf") if skip_runs else 0)
     durations: dict[tuple[str, str], list[float]] = {}
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time") and event["ts"] >= begin:
-            key = event["args"]["op_name"], event["name"].removesuffix("_kernel_time")
-            durations.setdefault(key, []).append(event["dur"])
+    for node, event in kernel_events(events, skip_runs, too_few=math.inf if skip_runs else 0):
+        durations.setdefault((event["args"]["op_name"], node), []).append(event["dur"])
     if not any(map(sum, durations.values())):
         raise ValueError(f"no operator ran after the first {number_of(skip_runs, 'run')}; record more runs")
     return durations

@@ -14,6 +14,7 @@ import numpy as np
 from tinybench.onnx import OnnxModel, session_options
 from tinybench.support.basics.onnx_files import load_graph, save_graph
 from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.engines.operator_trace import kernel_events
 from tinybench.support.engines.sessions import load_session
 from tinybench.support.rounds.checked_calls import ONNX_DTYPES
 from tinybench.tools.roofline.operator_formulas import Node, Tensor
@@ -101,12 +102,9 @@ def _short(kind: str) -> str:
 
 def events_by_node(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, list[Mapping[str, Any]]]:
     """Return the kernel-time events by node, without the events of the first `skip_runs` runs."""
-    starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
-    begin = starts[skip_runs] if skip_runs < len(starts) else 0
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time") and event["ts"] >= begin:
-            found.setdefault(event["name"].removesuffix("_kernel_time"), []).append(event)
+    for node, event in kernel_events(events, skip_runs, too_few=0):
+        found.setdefault(node, []).append(event)
     return found
 
 

@@ -6,18 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tinybench.accuracy import wilson_interval
 from tinybench.load import tail_interval
 from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.basics.dependence import is_dependent
-from tinybench.support.choices.weighted_sums import check_units
+from tinybench.support.choices.ranked_values import counted_interval
+from tinybench.support.choices.weighted_sums import UNITS, check_units
 from tinybench.support.metric_tests import is_detected
 
 __all__ = ["Decision", "interval_of", "may_ship"]
 
 _UNKNOWN = (-math.inf, math.inf)
-_SIZES = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}  # one ms, MB and mJ in SI units
 
 
 class Decision(NamedTuple):
@@ -56,7 +55,7 @@ def interval_of(name: str, result: BenchmarkResult) -> tuple[float, float]:
     check_units(metric, [{metric: result, "model": "the model"}])
     if not result.measured:
         return _UNKNOWN
-    size = _SIZES.get(metric, 1.0)
+    _, size = UNITS.get(metric, ("", 1.0))
     if not is_detected(result):
         return -math.inf, result.metadata.get("at_most", math.inf) / size
     try:
@@ -73,11 +72,7 @@ def _percentile(result: BenchmarkResult) -> tuple[float, float]:
 
 
 def _share(result: BenchmarkResult) -> tuple[float, float]:
-    if {"correct", "total"} <= result.metadata.keys():
-        counted = wilson_interval(result.metadata["correct"], result.metadata["total"], result.confidence)
-        low, high = result.metadata["wilson_interval"] if "groups" in result.metadata else counted
-        return low, high
-    return result.mean_ci()
+    return counted_interval(result) or result.mean_ci()
 
 
 _LOOKS = {
